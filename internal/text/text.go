@@ -1,0 +1,99 @@
+// Package text brings text that people and machines wrote into forms that can be compared and searched: a key, its words, their stems.
+//
+// It may never change what is shown: forms are for comparing, the original is for people. It holds no vocabulary of a
+// trade, no index and no I/O.
+//
+// Start reading at Key, then Words and Stem.
+package text
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// Key is the form in which two spellings of one text are equal: NFKC, case folded, without ignorable characters, every
+// run of spaces and control characters one space. Accents stay: they tell words apart.
+func Key(s string) string {
+	if ascii(s) {
+		return squeeze(strings.ToLower(s))
+	}
+	s = strings.Map(visible, strings.ToValidUTF8(s, "\uFFFD"))
+	for range 3 { // folding can open a further composition; two rounds settle every known character
+		t := strings.Map(visible, norm.NFKC.String(cases.Fold().String(norm.NFKC.String(s))))
+		if t == s {
+			break
+		}
+		s = t
+	}
+	return squeeze(s)
+}
+
+// Words are the words of s in search form: as Key, without Latin accents, split at whatever is no letter, mark or digit.
+// An apostrophe joins ("driver's" is one word).
+func Words(s string) []string {
+	return strings.FieldsFunc(unaccent(Key(s)), func(r rune) bool {
+		return !unicode.In(r, unicode.L, unicode.M, unicode.N)
+	})
+}
+
+// unaccent takes Latin accents and apostrophes away. Vowel signs of other scripts are part of their words and stay.
+func unaccent(s string) string {
+	if !ascii(s) {
+		s = norm.NFD.String(s)
+	}
+	s = strings.Map(func(r rune) rune {
+		if r == '\'' || r == '’' || r == '`' || (r >= 0x300 && r <= 0x36F) {
+			return -1
+		}
+		return r
+	}, s)
+	if ascii(s) {
+		return s
+	}
+	return norm.NFC.String(s)
+}
+
+// Clip returns at most n characters of s, and whether something was cut.
+func Clip(s string, n int) (string, bool) {
+	if len(s) <= n {
+		return s, false
+	}
+	i := 0
+	for at := range s {
+		if i == n {
+			return s[:at], true
+		}
+		i++
+	}
+	return s, false
+}
+
+// visible drops characters that nobody sees and makes a space of control characters.
+func visible(r rune) rune {
+	switch {
+	case r == 0x034F, r == 0x115F, r == 0x1160, r == 0x17B4, r == 0x17B5, r == 0x3164, r == 0xFFA0,
+		r >= 0x180B && r <= 0x180F, r >= 0xFE00 && r <= 0xFE0F, r >= 0xE0000 && r <= 0xE0FFF,
+		unicode.Is(unicode.Cf, r):
+		return -1
+	case unicode.IsControl(r):
+		return ' '
+	}
+	return r
+}
+
+func squeeze(s string) string { return strings.Join(strings.FieldsFunc(s, blank), " ") }
+
+func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,90 @@
+package text
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestKeyEqualSpellings(t *testing.T) {
+	for _, c := range []struct{ why, a, b string }{
+		{"composed and decomposed", "Beyonc\u00e9", "Beyonce\u0301"},
+		{"zero width space", "Lorry\u200b Driver", "lorry driver"},
+		{"right-to-left override", "\u202edriver", "driver"},
+		{"full width", "ＤＲＩＶＥＲ", "driver"},
+		{"sharp s", "STRASSE", "straße"},
+		{"control characters are spaces", "truck\x00driver\t\n", "truck driver"},
+		{"variation selector", "driver\ufe0f", "driver"},
+		{"hangul jamo", "\u1112\u1161\u11ab", "\ud55c"},
+	} {
+		if Key(c.a) != Key(c.b) {
+			t.Errorf("%s: %q and %q differ", c.why, Key(c.a), Key(c.b))
+		}
+	}
+	if Key("\u200b\u2060\ufeff \u3164\x00") != "" {
+		t.Error("invisible text has a visible key")
+	}
+}
+
+func TestWords(t *testing.T) {
+	for in, want := range map[string][]string{
+		"Chef's café, 2nd floor": {"chefs", "cafe", "2nd", "floor"},
+		"दर्जी का काम":           {"दर्जी", "का", "काम"},
+		"\"; DROP TABLE-x":       {"drop", "table", "x"},
+		"🚚":                      {},
+	} {
+		if got := Words(in); !slices.Equal(got, want) {
+			t.Errorf("Words(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestStem(t *testing.T) {
+	for _, family := range [][]string{
+		{"drive", "drives", "driving", "driver", "drivers"},
+		{"engineer", "engineers", "engineering"},
+		{"teach", "teaches", "teaching", "teacher"},
+		{"weld", "welder", "welding", "welded"},
+		{"nurse", "nurses", "nursing"},
+		{"lorry", "lorries"},
+		{"run", "runner", "running"},
+	} {
+		for _, w := range family {
+			if w != "run" && Stem(w) != Stem(family[0]) {
+				t.Errorf("Stem(%q) = %q, Stem(%q) = %q", w, Stem(w), family[0], Stem(family[0]))
+			}
+		}
+	}
+	for _, apart := range [][2]string{{"engine", "engineer"}, {"king", "kin"}, {"bus", "bu"}} {
+		if Stem(apart[0]) == Stem(apart[1]) {
+			t.Errorf("%q and %q fall together", apart[0], apart[1])
+		}
+	}
+}
+
+func TestClip(t *testing.T) {
+	if s, cut := Clip("दर्जी", 2); s != "दर" || !cut {
+		t.Errorf("Clip = %q, %v", s, cut)
+	}
+	if s, cut := Clip("दर्जी", 5); s != "दर्जी" || cut {
+		t.Errorf("Clip = %q, %v", s, cut)
+	}
+}
+
+func FuzzKey(f *testing.F) {
+	for _, s := range []string{"", "é\u0301\u200b", "ﬀ İ ß", "\xff\x00", strings.Repeat("\u0301", 40), "\u0345\u03b1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		k := Key(s)
+		if !utf8.ValidString(k) || Key(k) != k {
+			t.Fatalf("Key(%q) = %q, again %q", s, k, Key(k))
+		}
+		for _, w := range Words(s) {
+			if w == "" || (w != "" && Stem(w) == "") {
+				t.Fatalf("Words(%q): empty word or stem of %q", s, w)
+			}
+		}
+	})
+}

@@ -1,0 +1,217 @@
+package pawl
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"pawl/internal/codec"
+	"pawl/internal/host"
+)
+
+// compile makes the program of a graph that was found sound.
+func (g *Graph[I, S, O]) compile(children []*Workflow) (*Workflow, error) {
+	for i, n := range g.nodes {
+		n.index, n.tries = i, retry(n.opt.Retry, g.opt.Retry).Max
+		for _, e := range n.out() {
+			e.number = g.edges
+			g.edges++
+		}
+	}
+	p := &host.Program{
+		Shape:      g.shape(children),
+		Begin:      g.beginRaw,
+		Encode:     codec.Encode,
+		Decode:     g.decode,
+		Run:        func(ctx context.Context, n int, s any) (any, error) { return g.nodes[n].run(ctx, s.(S)) },
+		Holds:      func(n, e int, s any) bool { return g.nodes[n].edges[e].when(s.(S)) },
+		Claims:     g.claimRaw,
+		Key:        func(n int, s any) string { return g.nodes[n].key(s.(S)) },
+		Failure:    g.failure,
+		Finish:     g.finishRaw,
+		Closing:    g.closingRaw,
+		Migrations: map[string]func(host.Moved) (host.Moved, error){},
+		Exec:       g.execRaw,
+	}
+	for from, f := range g.moves {
+		p.Migrations[from] = func(m host.Moved) (host.Moved, error) {
+			to, err := f(Migration(m))
+			return host.Moved(to), err
+		}
+	}
+	var err error
+	for _, s := range []struct {
+		t  reflect.Type
+		to *[]byte
+	}{{reflect.TypeFor[I](), &p.Input}, {reflect.TypeFor[O](), &p.Output}, {reflect.TypeFor[S](), &p.State}} {
+		if *s.to, err = schema(s.t); err != nil {
+			return nil, fmt.Errorf("graph %q: JSON Schema of %s: %w", g.name, s.t, err)
+		}
+	}
+	p.Shape.Fingerprint = fingerprint(&p.Shape, p.State)
+	return &Workflow{p: p, children: children}, nil
+}
+
+func (g *Graph[I, S, O]) shape(children []*Workflow) host.Shape {
+	s := host.Shape{
+		Name: g.name, Version: g.opt.Version, Start: g.start.index, Grace: g.opt.Grace, Retain: g.opt.Retain,
+		Budget: map[string]int64{}, Positional: g.opt.Positional,
+	}
+	maps.Copy(s.Budget, g.opt.Budget)
+	if g.opt.Cost > 0 {
+		s.Budget[MeterUSD] = int64(g.opt.Cost)
+	}
+	if g.opt.Runtime > 0 {
+		s.Budget[MeterRuntime] = g.opt.Runtime.Milliseconds()
+	}
+	for _, n := range g.nodes {
+		v := host.Node{Name: n.name, Kind: n.kind, Retry: retry(n.opt.Retry, g.opt.Retry), Timeout: n.opt.Timeout, Costs: n.opt.Costs, Keyed: n.key != nil}
+		if v.Timeout == 0 {
+			v.Timeout = g.opt.Timeout
+		}
+		if n.kind.Terminal() {
+			if v.Outcome = n.end.Outcome; v.Outcome == "" {
+				v.Outcome = n.name
+			}
+		}
+		if n.kind == host.Sub || n.kind == host.Each {
+			v.Child, children = children[0].ID(), children[1:]
+			s.Children = append(s.Children, v.Child)
+		}
+		for _, e := range n.edges {
+			v.Edges = append(v.Edges, e.shape())
+		}
+		if n.other != nil {
+			v.Edges = append(v.Edges, n.other.shape())
+		}
+		for _, e := range n.onError {
+			v.Errors = append(v.Errors, e.shape())
+		}
+		s.Nodes = append(s.Nodes, v)
+	}
+	return s
+}
+
+func (e *edge[S]) shape() host.Edge {
+	return host.Edge{Name: e.name, Kind: e.kind, To: e.to.index, Max: e.max, PerTurn: e.turn}
+}
+
+// retry is a node's own, or the graph's default.
+func retry(own, def Retry) host.Retry {
+	if own == (Retry{}) {
+		own = def
+	}
+	own.Max = max(own.Max, 0)
+	return host.Retry(own)
+}
+
+// fingerprint covers names, kinds and order of nodes and edges, the children and the shape of the state; bounds, caps and
+// times may change without a new version.
+func fingerprint(s *host.Shape, state []byte) string {
+	type edge struct {
+		N string
+		K host.EdgeKind
+		T int
+	}
+	type node struct {
+		N, O  string
+		K     host.Kind
+		E, Er []edge
+	}
+	all := func(es []host.Edge) (out []edge) {
+		for _, e := range es {
+			out = append(out, edge{e.Name, e.Kind, e.To})
+		}
+		return out
+	}
+	var nodes []node
+	for _, n := range s.Nodes {
+		nodes = append(nodes, node{n.Name, n.Outcome, n.Kind, all(n.Edges), all(n.Errors)})
+	}
+	b, err := json.Marshal([]any{s.Name, s.Start, nodes, s.Children, json.RawMessage(state)})
+	if err != nil {
+		panic(err) // plain data
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}
+
+func schema(t reflect.Type) ([]byte, error) {
+	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(s)
+}
+
+func (g *Graph[I, S, O]) beginRaw(input []byte) (any, error) {
+	var in I
+	if err := codec.Strict(input, &in); err != nil {
+		return nil, &Error{Code: CodeInvalid, Text: "input: " + err.Error()}
+	}
+	s, err := g.begin(in)
+	return s, err
+}
+
+func (g *Graph[I, S, O]) decode(data []byte) (any, error) {
+	var s S
+	err := codec.Decode(data, &s)
+	return s, err
+}
+
+func (g *Graph[I, S, O]) claimRaw(n, e int, s any, err error) (any, bool) {
+	return g.nodes[n].onError[e].claim(s.(S), err)
+}
+
+func (g *Graph[I, S, O]) failure(n int, s any) error {
+	if f := g.nodes[n].end.Error; f != nil {
+		return f(s.(S))
+	}
+	return nil
+}
+
+func (g *Graph[I, S, O]) finishRaw(s any, e host.Ending) ([]byte, error) {
+	out, err := g.finish(s.(S), ending(e))
+	if err != nil {
+		return nil, err
+	}
+	return codec.Encode(out)
+}
+
+func (g *Graph[I, S, O]) closingRaw(s any, e host.Ending) ([]host.Event, error) {
+	if g.closing == nil {
+		return nil, nil
+	}
+	var out []host.Event
+	for _, v := range g.closing(s.(S), ending(e)) {
+		b, err := codec.Encode(v.Data)
+		if err != nil {
+			return nil, fmt.Errorf("event %q: %w", v.Type, err)
+		}
+		out = append(out, host.Event{Type: v.Type, Data: b})
+	}
+	return out, nil
+}
+
+func (g *Graph[I, S, O]) execRaw(ctx context.Context, input []byte) ([]byte, error) {
+	var in I
+	if err := codec.Decode(input, &in); err != nil {
+		return nil, err
+	}
+	out, err := Execute(ctx, g, in)
+	if err != nil {
+		return nil, err
+	}
+	return codec.Encode(out)
+}
+
+func ending(e host.Ending) Ending {
+	return Ending{Run: e.Run, Terminal: e.Terminal, Outcome: e.Outcome, Attempt: e.Attempt, Cost: USD(e.Cost),
+		Duration: e.Duration, Path: e.Path, Err: Coded(e.Err)}
+}
