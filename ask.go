@@ -27,6 +27,9 @@ func Ask[A any](ctx context.Context, key string, q Question) (a A, err error) {
 	if h == nil {
 		return a, &AskError{Question: q}
 	}
+	if err := keyed(key); err != nil {
+		return a, err
+	}
 	r := host.Ask{Key: key, Text: q.Text, Choices: q.Choices, For: q.For}
 	if q.Data != nil {
 		if r.Data, err = codec.Encode(q.Data); err != nil {
@@ -49,6 +52,9 @@ func Sleep(ctx context.Context, key string, d time.Duration) error {
 	if h == nil {
 		return ErrNotRunning
 	}
+	if err := keyed(key); err != nil {
+		return err
+	}
 	return h.Sleep(ctx, key, d, time.Time{})
 }
 
@@ -57,6 +63,9 @@ func Until(ctx context.Context, key string, t time.Time) error {
 	h := host.From(ctx)
 	if h == nil {
 		return ErrNotRunning
+	}
+	if err := keyed(key); err != nil {
+		return err
 	}
 	return h.Sleep(ctx, key, 0, t)
 }

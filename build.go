@@ -14,26 +14,21 @@ import (
 )
 
 // Build checks the graph and makes it a Workflow. It reports all faults at once, each naming node and edge. A graph that
-// was built is not built again.
-func (g *Graph[I, S, O]) Build() (*Workflow, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.built != nil || g.err != nil {
-		return g.built, g.err
-	}
-	if g.building {
+// was built is not built again; any number of goroutines may build it.
+func (g *Graph[I, S, O]) Build() (*Workflow, error) { return g.inside(nil) }
+
+// inside builds a graph as part of those that contain it. No lock is held meanwhile: two graphs that contain each other
+// may be built from two goroutines.
+func (g *Graph[I, S, O]) inside(parents []child) (*Workflow, error) {
+	if slices.Contains(parents, child(g)) {
 		return nil, fmt.Errorf("graph %q: it contains itself", g.name)
 	}
-	g.building = true
-	g.mu.Unlock() // a graph that contains itself comes back here
-	w, err := g.build()
 	g.mu.Lock()
-	g.building = false
-	g.built, g.err = w, err
-	return w, err
-}
-
-func (g *Graph[I, S, O]) build() (*Workflow, error) {
+	built := g.built
+	g.mu.Unlock()
+	if built != nil {
+		return built, nil
+	}
 	c := &check[I, S, O]{g: g}
 	for _, f := range g.faults {
 		c.add("%s", f)
@@ -42,7 +37,7 @@ func (g *Graph[I, S, O]) build() (*Workflow, error) {
 	c.names()
 	c.edges()
 	c.types()
-	children := c.children()
+	children := c.children(slices.Concat(parents, []child{g}))
 	c.reach()
 	for _, path := range cycles(g.nodes, g.bounded) {
 		c.add("cycle without a bound: %s; bound one of its edges (AtMost, AtMostPerTurn), let a person break it (OnAnswer), or give one of its nodes Costs on a capped meter", path)
@@ -50,11 +45,17 @@ func (g *Graph[I, S, O]) build() (*Workflow, error) {
 	if err := errors.Join(c.faults...); err != nil {
 		return nil, err
 	}
-	return g.compile(children)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.built == nil {
+		g.built = g.compile(children, c.docs)
+	}
+	return g.built, nil
 }
 
 type check[I, S, O any] struct {
 	g      *Graph[I, S, O]
+	docs   schemas
 	faults []error
 }
 
@@ -99,6 +100,7 @@ func (c *check[I, S, O]) retry(where string, r Retry) {
 
 func (c *check[I, S, O]) names() {
 	seen := map[string]*node[S]{}
+	outcomes := map[[2]string]bool{}
 	keyed := ""
 	for _, n := range c.g.nodes {
 		if why := badName(n.name); why != "" {
@@ -107,15 +109,19 @@ func (c *check[I, S, O]) names() {
 		if builtIn := n.name == TerminalFailed || n.name == TerminalCancelled; builtIn && n.kind != host.Fail {
 			c.add("node %q: the name is that of a built-in terminal", n.name)
 		}
-		if o := seen[n.name]; o != nil {
-			switch {
-			case !n.kind.Terminal() || o.kind != n.kind:
-				c.add("node %q: two nodes have this name", n.name)
-			case o.end.Outcome == n.end.Outcome:
-				c.add("terminal %q: two have this name and the same outcome", n.name)
-			}
+		end := [2]string{n.name, n.outcome()}
+		switch o := seen[n.name]; {
+		case o == nil:
+			seen[n.name] = n
+		case !n.kind.Terminal() || o.kind != n.kind:
+			c.add("node %q: two nodes have this name", n.name)
+		case outcomes[end]:
+			c.add("terminal %q: two have this name and the same outcome %q", n.name, n.outcome())
 		}
-		seen[n.name] = n
+		outcomes[end] = true
+		if why := badName(n.outcome()); why != "" && n.kind.Terminal() {
+			c.add("terminal %q: the outcome %s", n.name, why)
+		}
 		if n.kind.Terminal() && n.key != nil {
 			c.add("terminal %q: Key on a terminal", n.name)
 		}
@@ -171,9 +177,22 @@ func (c *check[I, S, O]) types() {
 	for _, t := range []struct {
 		what string
 		t    reflect.Type
-	}{{"state", reflect.TypeFor[S]()}, {"input", reflect.TypeFor[I]()}, {"output", reflect.TypeFor[O]()}} {
-		for _, f := range codec.Survives(t.t) {
+		doc  *[]byte
+	}{
+		{"state", reflect.TypeFor[S](), &c.docs.state},
+		{"input", reflect.TypeFor[I](), &c.docs.input},
+		{"output", reflect.TypeFor[O](), &c.docs.output},
+	} {
+		faults := codec.Survives(t.t)
+		for _, f := range faults {
 			c.add("%s type %s", t.what, f)
+		}
+		if len(faults) > 0 {
+			continue
+		}
+		var err error
+		if *t.doc, err = schema(t.t); err != nil {
+			c.add("%s type %s: JSON Schema: %v", t.what, t.t, err)
 		}
 	}
 	fields := map[string]bool{}
@@ -193,9 +212,22 @@ func (c *check[I, S, O]) types() {
 	}
 }
 
-// children builds the graphs that this one runs, in the order of their nodes.
-func (c *check[I, S, O]) children() (all []*Workflow) {
-	seen := map[string]*Workflow{}
+// children builds the graphs that this one runs, in the order of their nodes. In one tree a name@version is one graph.
+func (c *check[I, S, O]) children(parents []child) (all []*Workflow) {
+	seen := map[string]string{c.g.name + "@" + c.g.opt.Version: "this graph itself"}
+	var differs func(*Workflow) string
+	differs = func(w *Workflow) string {
+		if o, ok := seen[w.ID()]; ok && o != w.Fingerprint() {
+			return w.ID()
+		}
+		seen[w.ID()] = w.Fingerprint()
+		for _, below := range w.children {
+			if id := differs(below); id != "" {
+				return id
+			}
+		}
+		return ""
+	}
 	for _, n := range c.g.nodes {
 		if n.kind != host.Sub && n.kind != host.Each {
 			continue
@@ -204,15 +236,14 @@ func (c *check[I, S, O]) children() (all []*Workflow) {
 			c.add("node %q: no child graph", n.name)
 			continue
 		}
-		w, err := n.child.Build()
+		w, err := n.child.inside(parents)
 		if err != nil {
 			c.faults = append(c.faults, fmt.Errorf("graph %q: node %q: %w", c.g.name, n.name, err))
 			continue
 		}
-		if o := seen[w.ID()]; o != nil && o.Fingerprint() != w.Fingerprint() {
-			c.add("node %q: two different graphs are called %s", n.name, w.ID())
+		if id := differs(w); id != "" {
+			c.add("node %q: two different graphs are called %s", n.name, id)
 		}
-		seen[w.ID()] = w
 		all = append(all, w)
 	}
 	return all
@@ -220,9 +251,6 @@ func (c *check[I, S, O]) children() (all []*Workflow) {
 
 // reach finds nodes that nothing leads to, and nodes from which no terminal can be reached.
 func (c *check[I, S, O]) reach() {
-	if c.g.start == nil {
-		return
-	}
 	seen := map[*node[S]]bool{}
 	var walk func(*node[S])
 	walk = func(n *node[S]) {
@@ -246,7 +274,7 @@ func (c *check[I, S, O]) reach() {
 		}
 	}
 	for _, n := range c.g.nodes {
-		if !seen[n] {
+		if c.g.start != nil && !seen[n] {
 			c.add("node %q: unreachable", n.name)
 		}
 		if !ends[n] {

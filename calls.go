@@ -39,11 +39,11 @@ func Do[T any](ctx context.Context, key string, fn func(context.Context) (T, err
 
 func do[T any](ctx context.Context, h host.Host, c host.Call, fn func(context.Context) (T, error)) (t T, err error) {
 	b, err := h.Call(ctx, c, func(ctx context.Context) ([]byte, error) {
-		v, err := fn(ctx)
+		v, err := safely(ctx, c.Key, fn)
 		if err != nil {
 			return nil, err
 		}
-		out, err := codec.Encode(v)
+		out, err := codec.Encode(&v)
 		if err != nil {
 			return nil, Permanent(&Error{Code: CodeInvalid, Text: fmt.Sprintf("call %q: result: %v", c.Key, err)})
 		}
@@ -58,10 +58,34 @@ func do[T any](ctx context.Context, h host.Host, c host.Call, fn func(context.Co
 	return t, nil
 }
 
+// safely makes a panic of a call's function that call's error: Map runs it in goroutines of its own, where a panic would
+// end the process.
+func safely[T any](ctx context.Context, key string, fn func(context.Context) (T, error)) (t T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = panicked(fmt.Sprintf("call %q", key), r)
+		}
+	}()
+	return fn(ctx)
+}
+
+// keyed refuses an empty key.
+func keyed(key string) error {
+	if key == "" {
+		return Permanent(&Error{Code: CodeInvalid, Text: "a call needs a key"})
+	}
+	return nil
+}
+
 func call(key string, o CallOptions) (host.Call, error) {
 	c := host.Call{Key: key, Retry: retry(o.Retry, Retry{}), Timeout: o.Timeout, Charge: o.Charge, Limit: o.Limit}
-	if key == "" {
-		return c, Permanent(&Error{Code: CodeInvalid, Text: "a call needs a key"})
+	if err := keyed(key); err != nil {
+		return c, err
+	}
+	for m, n := range o.Charge {
+		if n < 0 {
+			return c, Permanent(&Error{Code: CodeInvalid, Text: fmt.Sprintf("call %q: a charge of %d %s: it is not negative", key, n, m)})
+		}
 	}
 	if o.For != nil {
 		b, err := codec.Encode(o.For)
@@ -77,6 +101,9 @@ func call(key string, o CallOptions) (host.Call, error) {
 // After a failure no further item starts; those under way run to their end, and the first error in item order is
 // returned beside the results that there are. A crash keeps the finished items.
 func Map[T, R any](ctx context.Context, key string, items []T, limit int, fn func(context.Context, T) (R, error), o ...CallOptions) ([]R, error) {
+	if err := keyed(key); err != nil && host.From(ctx) != nil {
+		return nil, err
+	}
 	if limit <= 0 {
 		limit = 8
 	}
@@ -121,18 +148,19 @@ func Map[T, R any](ctx context.Context, key string, items []T, limit int, fn fun
 }
 
 func one[T, R any](ctx context.Context, key string, i int, item T, fn func(context.Context, T) (R, error), o CallOptions, admit func()) (r R, err error) {
-	h := host.From(ctx)
+	h, k := host.From(ctx), key+"["+strconv.Itoa(i)+"]"
+	each := func(ctx context.Context) (R, error) { return fn(ctx, item) }
 	if h == nil {
 		admit()
-		return fn(ctx, item)
+		return safely(ctx, k, each)
 	}
 	if o.For == nil {
 		o.For = item
 	}
-	c, err := call(key+"["+strconv.Itoa(i)+"]", o)
+	c, err := call(k, o)
 	if err != nil {
 		return r, err
 	}
 	c.Admitted = admit
-	return do(ctx, h, c, func(ctx context.Context) (R, error) { return fn(ctx, item) })
+	return do(ctx, h, c, each)
 }

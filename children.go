@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"pawl/internal/codec"
 	"pawl/internal/host"
@@ -92,18 +93,27 @@ func family[I, O any](ctx context.Context, key string, numbered bool, g child, i
 	if len(items) > MaxItems {
 		return nil, &Error{Code: CodeExhausted, Text: fmt.Sprintf("%s: %d items, at most %d are allowed", key, len(items), MaxItems)}
 	}
+	if err := keyed(key); err != nil {
+		return nil, err
+	}
 	p, err := program(g)
 	if err != nil {
 		return nil, err
 	}
 	h := host.From(ctx)
 	if h == nil {
-		h = new(local)
+		h = &sitting{local: &local{mu: new(sync.Mutex)}}
 		ctx = host.With(ctx, h)
 	}
 	ends, err := h.Children(ctx, host.Family{
 		Key: key, Numbered: numbered, Program: p, N: len(items), Limit: limit, Collect: collect,
-		Input: func(i int) ([]byte, error) { return codec.Encode(items[i]) },
+		Input: func(i int) ([]byte, error) {
+			b, err := codec.Encode(&items[i])
+			if err != nil {
+				return nil, Permanent(&Error{Code: CodeInvalid, Text: fmt.Sprintf("%s: input %d: %v", key, i, err)})
+			}
+			return b, nil
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -138,13 +148,16 @@ func Enqueue[I, S, O any](ctx context.Context, key string, g *Graph[I, S, O], in
 	if h == nil {
 		return "", ErrNotRunning
 	}
+	if err := keyed(key); err != nil {
+		return "", err
+	}
 	p, err := program(g)
 	if err != nil {
 		return "", err
 	}
-	b, err := codec.Encode(in)
+	b, err := codec.Encode(&in)
 	if err != nil {
-		return "", Permanent(err)
+		return "", Permanent(&Error{Code: CodeInvalid, Text: fmt.Sprintf("%s: input: %v", key, err)})
 	}
 	opt := first(o)
 	raw, err := json.Marshal(opt)
@@ -154,22 +167,20 @@ func Enqueue[I, S, O any](ctx context.Context, key string, g *Graph[I, S, O], in
 	return h.Enqueue(ctx, host.Enqueue{Key: key, Program: p, Input: b, Options: raw, RunKey: opt.Key})
 }
 
-// childError makes the error of a child that ran in place.
-func childError(name string, err error) *RunError {
+// childError is how a child that ran in place ended, as its parent sees it. terminal is the Fail terminal that it
+// reached, nil if it reached none.
+func childError(name string, terminal *Error, err error) *RunError {
 	e := Coded(err)
-	r := &RunError{Status: StatusFailed, Terminal: e.Node, Code: e.Code, Text: name + ": " + e.Error()}
-	if r.Terminal == "" {
-		r.Terminal = TerminalFailed
+	r := &RunError{Status: StatusFailed, Terminal: TerminalFailed, Code: e.Code, Text: name + ": " + e.Error()}
+	if terminal != nil {
+		r.Terminal = terminal.Node
 	}
 	errors.As(err, &r.Budget)
 	return r
 }
 
-// waiting is the question in an error of a child that ran in place, if it has one.
-func waiting(err error) error {
-	var a *AskError
-	if errors.As(err, &a) {
-		return a
-	}
-	return nil
+// asked reports whether an error is a question that nobody could be asked.
+func asked(err error) bool {
+	_, ok := errors.AsType[*AskError](err)
+	return ok
 }

@@ -152,11 +152,13 @@ func Tried(err error) error {
 
 // Retryable reports whether another try could help, and how long to wait for it at least.
 func Retryable(err error) (after time.Duration, ok bool) {
-	for m := (*mark)(nil); errors.As(err, &m); err = m.err {
-		if m.permanent || m.tried {
-			return 0, false
-		}
+	final := false
+	marks(err, func(m *mark) {
+		final = final || m.permanent || m.tried
 		after = max(after, m.after)
+	})
+	if final {
+		return 0, false
 	}
 	var b *BudgetError
 	if errors.As(err, &b) {
@@ -177,12 +179,27 @@ func Retryable(err error) (after time.Duration, ok bool) {
 	return after, true
 }
 
+// marks shows every mark in the tree of an error: a join may hold several.
+func marks(err error, see func(*mark)) {
+	if m, ok := err.(*mark); ok {
+		see(m)
+	}
+	switch u := err.(type) {
+	case interface{ Unwrap() error }:
+		marks(u.Unwrap(), see)
+	case interface{ Unwrap() []error }:
+		for _, e := range u.Unwrap() {
+			marks(e, see)
+		}
+	}
+}
+
 // Coded gives any error its recorded form: its own code where it has one, CodeInternal where it is a stranger.
 func Coded(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := err.(*Error); ok {
+	if e, ok := err.(*Error); ok && e.Code != "" {
 		return e
 	}
 	out := &Error{Code: code(err), Text: err.Error(), Err: err}
@@ -200,7 +217,7 @@ func code(err error) string {
 		b *BudgetError
 	)
 	switch {
-	case errors.As(err, &e):
+	case errors.As(err, &e) && e.Code != "":
 		return e.Code
 	case errors.As(err, &r):
 		return r.Code
@@ -240,10 +257,10 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 		errors.As(e.Err, &w.Budget)
 	}
 	w.Deadline = errors.Is(e.Err, ErrDeadline)
-	for m, err := (*mark)(nil), e.Err; errors.As(err, &m); err = m.err {
+	marks(e.Err, func(m *mark) {
 		w.Permanent, w.Tried = w.Permanent || m.permanent, w.Tried || m.tried
 		w.AfterMS = max(w.AfterMS, m.after.Milliseconds())
-	}
+	})
 	return json.Marshal(w)
 }
 

@@ -1,8 +1,8 @@
 package pawl
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 
@@ -27,129 +27,156 @@ const Strict Mode = 1
 
 // Execute runs a graph in the calling goroutine with nothing recorded: for tests, and for work that needs no durability.
 // Bounds, Costs, budgets and caps hold as in an engine. Nothing waits: retries follow at once, Sleep returns, timeouts are
-// the caller's; children and background runs are executed in place, and Ask returns an *AskError. At a Fail terminal both
+// the caller's; children and background runs are executed in place. Ask returns an *AskError, and a node that returns it
+// ends the execution with it: no error edge can claim it, because in an engine the run would wait. At a Fail terminal both
 // the output and an *Error are returned.
-func Execute[I, S, O any](ctx context.Context, g *Graph[I, S, O], in I, mode ...Mode) (out O, err error) {
+func Execute[I, S, O any](ctx context.Context, g *Graph[I, S, O], in I, mode ...Mode) (O, error) {
+	out, terminal, err := execute(ctx, g, in, first(mode))
+	if err == nil && terminal != nil {
+		err = terminal
+	}
+	return out, err
+}
+
+// execute tells the end at a Fail terminal apart from every other failure.
+func execute[I, S, O any](ctx context.Context, g *Graph[I, S, O], in I, mode Mode) (out O, terminal *Error, err error) {
 	w, err := g.Build()
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
-	s, err := g.begin(in)
+	s, err := g.enter(in)
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
-	l := &local{info: host.Info{Attempt: 1}, caps: w.p.Shape.Budget, parent: localOf(ctx)}
-	l.share()
-	x := execution[S]{l: l, ctx: host.With(ctx, l), start: g.start, strict: first(mode) == Strict}
+	l := newLocal(localOf(ctx), w.p.Shape.Budget)
+	x := execution[S]{l: l, ctx: ctx, at: g.start, strict: mode == Strict}
 	x.taken = x.small[:]
 	if g.edges > len(x.small) {
 		x.taken = make([]int32, g.edges)
 	}
+	x.path = x.start[:0]
 	l.left = x.left
-	end, s, err := x.run(s)
+	s, err = x.run(s)
 	if err != nil {
-		return out, err
+		return out, nil, err
 	}
-	e := Ending{Terminal: end.name, Outcome: end.end.Outcome, Attempt: 1, Cost: USD(l.used[MeterUSD]), Path: func() []string { return x.names() }}
-	if e.Outcome == "" {
-		e.Outcome = end.name
+	e := Ending{Terminal: x.at.name, Outcome: x.at.outcome(), Attempt: 1, Cost: USD(l.spent(MeterUSD)), Path: x.names}
+	err = guarded("Finish", func() (err error) {
+		if x.at.kind == host.Fail {
+			e.Err = failed(x.at, s)
+		}
+		out, err = g.finish(s, e)
+		return err
+	})
+	if err != nil {
+		return out, nil, Coded(err)
 	}
-	if end.kind == host.Fail {
-		e.Err = failed(end, s)
-	}
-	if err := guarded("Finish", func() (err error) { out, err = g.finish(s, e); return err }); err != nil {
-		return out, err
-	}
-	if e.Err != nil {
-		return out, e.Err
-	}
-	return out, nil
+	return out, e.Err, nil
 }
 
 // failed is the error of a Fail terminal.
 func failed[S any](n *node[S], s S) *Error {
+	e := Error{Text: "the run ended in " + n.name}
 	if n.end.Error != nil {
 		if err := n.end.Error(s); err != nil {
-			e := *Coded(err)
-			e.Node = n.name
-			return &e
+			if own, ok := errors.AsType[*Error](err); ok && own.Code == "" {
+				e = *own
+			} else {
+				e = *Coded(err)
+			}
 		}
 	}
-	return &Error{Code: n.name, Node: n.name, Text: "the run ended in " + n.name}
+	if e.Code == "" {
+		e.Code = n.name
+	}
+	e.Node = n.name
+	return &e
 }
 
 type execution[S any] struct {
 	l      *local
 	ctx    context.Context
-	start  *node[S]
 	at     *node[S]
 	strict bool
+	visits int
 	taken  []int32
-	small  [24]int32
 	path   []*node[S]
+	small  [24]int32
+	start  [16]*node[S]
 }
 
 // run goes from node to node until a terminal.
-func (x *execution[S]) run(s S) (*node[S], S, error) {
-	x.at = x.start
-	for steps := 0; ; steps++ {
+func (x *execution[S]) run(s S) (S, error) {
+	for !x.at.kind.Terminal() {
 		n := x.at
-		if n.kind.Terminal() {
-			return n, s, nil
+		if x.visits == MaxSteps {
+			return s, &Error{Code: CodeStepCap, Node: n.name, Text: fmt.Sprintf("the run took %d steps", MaxSteps)}
 		}
-		if steps == MaxSteps {
-			return nil, s, &Error{Code: CodeStepCap, Node: n.name, Text: fmt.Sprintf("the run took %d steps", MaxSteps)}
-		}
-		if err := x.ctx.Err(); err != nil {
-			return nil, s, Coded(err)
+		if x.ctx.Err() != nil {
+			return s, x.stopped(n)
 		}
 		x.path = append(x.path, n)
-		next, err := x.visit(n, s)
-		if err == nil {
-			s = next
-			err = guarded("condition", func() error { x.at = x.choose(n, s); return nil })
-			if err != nil {
-				return nil, s, err
+		next, later, err := x.visit(n, s)
+		if x.ctx.Err() != nil { // whatever the node made of it
+			return s, x.stopped(n)
+		}
+		if err != nil {
+			if s, err = x.fail(n, s, err); err != nil {
+				return s, err
 			}
-			x.l.background()
 			continue
 		}
-		to, folded, cerr := x.claim(n, s, err)
-		if cerr != nil {
-			return nil, s, cerr
+		s = next
+		if err := x.choose(n, s); err != nil {
+			return s, at(n, err)
 		}
-		if to == nil {
-			e := *Coded(err)
-			if e.Node == "" {
-				e.Node = n.name
-			}
-			return nil, s, &e
+		for _, f := range later {
+			f(x.ctx)
 		}
-		s, x.at = folded, to
 	}
+	return s, nil
 }
 
-// visit runs a node with its retries.
-func (x *execution[S]) visit(n *node[S], s S) (next S, err error) {
-	x.l.visit(n.name)
-	if len(n.opt.Costs) > 0 {
-		if err := x.l.count(n.opt.Costs); err != nil {
-			return s, err
-		}
+// stopped is the end of an execution whose context is done.
+func (x *execution[S]) stopped(n *node[S]) error {
+	err := context.Cause(x.ctx)
+	e := at(n, err)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		e.Code = CodeCancelled
 	}
-	for try := 0; ; try++ {
-		x.l.try(try + 1)
-		next, err = x.call(n, s)
+	return e
+}
+
+// at is the error of a run that ends in n without a terminal of its own.
+func at[S any](n *node[S], err error) *Error {
+	e := *Coded(err)
+	if e.Node == "" {
+		e.Node = n.name
+	}
+	return &e
+}
+
+// visit runs a node with its retries, and gives what it has enqueued.
+func (x *execution[S]) visit(n *node[S], s S) (next S, later []func(context.Context), err error) {
+	x.visits++
+	x.l.calls = 0
+	if err := x.l.count(n.opt.Costs); err != nil {
+		return s, nil, err
+	}
+	for try := 1; ; try++ {
+		t := &sitting{local: x.l, node: n.name, visit: x.visits, try: try}
+		next, err = x.call(host.With(x.ctx, t), n, s)
+		later = t.close()
 		if err == nil {
-			return next, err
+			return next, later, nil
 		}
-		if _, ok := Retryable(err); !ok || try >= n.tries || x.ctx.Err() != nil {
-			return next, err
+		if _, ok := Retryable(err); !ok || try > n.tries || x.ctx.Err() != nil {
+			return s, nil, err
 		}
 	}
 }
 
-func (x *execution[S]) call(n *node[S], s S) (next S, err error) {
+func (x *execution[S]) call(ctx context.Context, n *node[S], s S) (next S, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = panicked("node "+n.name, r)
@@ -160,43 +187,70 @@ func (x *execution[S]) call(n *node[S], s S) (next S, err error) {
 			return s, err
 		}
 	}
-	next, err = n.run(x.ctx, s)
+	next, err = n.run(ctx, s)
 	if err == nil && x.strict {
 		next, err = strict(next, "state after node "+n.name)
 	}
 	return next, err
 }
 
-func (x *execution[S]) choose(n *node[S], s S) *node[S] {
-	for _, e := range n.edges {
-		if e.max > 0 && int(x.taken[e.number]) >= e.max {
-			continue
+// choose takes the first edge that is open and holds.
+func (x *execution[S]) choose(n *node[S], s S) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = panicked("a condition of node "+n.name, r)
 		}
-		if e.kind == host.When && e.when(s) {
-			x.taken[e.number]++
-			return e.to
+	}()
+	for _, e := range n.edges {
+		// OnAnswer is never open: nobody can have answered.
+		if e.kind == host.When && !x.spent(e) && e.when(s) {
+			x.take(e)
+			return nil
 		}
 	}
-	return n.other.to
+	x.at = n.other.to
+	return nil
 }
 
-func (x *execution[S]) claim(n *node[S], s S, err error) (to *node[S], folded S, fault error) {
-	fault = guarded("claim", func() error {
+func (x *execution[S]) spent(e *edge[S]) bool { return e.max > 0 && int(x.taken[e.number]) >= e.max }
+
+func (x *execution[S]) take(e *edge[S]) {
+	x.taken[e.number]++
+	x.at = e.to
+}
+
+// fail takes the first error edge that claims err, on the state before the node.
+func (x *execution[S]) fail(n *node[S], s S, err error) (folded S, end error) {
+	if asked(err) {
+		return s, at(n, err)
+	}
+	end = at(n, err)
+	fault := guarded("a claim of node "+n.name, func() error {
 		for _, e := range n.onError {
-			if e.max > 0 && int(x.taken[e.number]) >= e.max {
+			if x.spent(e) {
 				continue
 			}
 			if f, ok := e.claim(s, err); ok {
-				x.taken[e.number]++
-				to, folded = e.to, f
+				x.take(e)
+				folded, end = f, nil
 				return nil
 			}
 		}
 		return nil
 	})
-	return to, folded, fault
+	if fault != nil {
+		return s, at(n, fault)
+	}
+	if end == nil && x.strict && x.at.kind.Terminal() { // any other node checks its state itself
+		folded, fault = strict(folded, "state that an error edge of node "+n.name+" made")
+		if fault != nil {
+			return s, at(n, fault)
+		}
+	}
+	return folded, end
 }
 
+// left says how often an edge of the running node may still be taken.
 func (x *execution[S]) left(edge string) (int, bool) {
 	for _, e := range x.at.out() {
 		if e.name == edge {
@@ -219,16 +273,16 @@ func (x *execution[S]) names() []string {
 
 // strict gives back what JSON makes of a state, and an error if that is not the same.
 func strict[S any](s S, where string) (out S, err error) {
-	a, err := codec.Encode(s)
+	refuse := func(why string) error { return Permanent(&Error{Code: CodeInvalid, Text: where + ": " + why}) }
+	b, err := codec.Encode(&s)
 	if err != nil {
-		return s, Permanent(&Error{Code: CodeInvalid, Text: where + ": " + err.Error()})
+		return s, refuse(err.Error())
 	}
-	if err := codec.Decode(a, &out); err != nil {
-		return s, Permanent(&Error{Code: CodeInvalid, Text: where + ": " + err.Error()})
+	if err := codec.Decode(b, &out); err != nil {
+		return s, refuse(err.Error())
 	}
-	b, err := codec.Encode(out)
-	if err != nil || !bytes.Equal(a, b) {
-		return s, Permanent(&Error{Code: CodeInvalid, Text: fmt.Sprintf("%s: it changes when it is stored: %s became %s", where, a, b)})
+	if at, same := codec.Same(s, out); !same {
+		return s, refuse(at + " changes when it is stored")
 	}
 	return out, nil
 }

@@ -129,12 +129,21 @@ type edge[S any] struct {
 	number int // among all edges, by Build
 }
 
+// outcome of a terminal.
+func (n *node[S]) outcome() string {
+	if n.end.Outcome != "" {
+		return n.end.Outcome
+	}
+	return n.name
+}
+
 // Node is a handle. It carries S, so that a node of another state type does not compile.
 type Node[S any] struct{ n *node[S] }
 
 // child is a graph that another one runs.
 type child interface {
 	Build() (*Workflow, error)
+	inside(parents []child) (*Workflow, error)
 }
 
 // Graph is a state machine over one state S, from an input I to an output O. It is written once, by one goroutine;
@@ -150,11 +159,9 @@ type Graph[I, S, O any] struct {
 	moves   map[string]func(Migration) (Migration, error)
 	faults  []string // of writing it
 
-	mu       sync.Mutex
-	building bool
-	built    *Workflow
-	err      error
-	edges    int
+	mu    sync.Mutex
+	built *Workflow
+	edges int
 }
 
 // New starts a graph.

@@ -12,108 +12,146 @@ import (
 	"pawl/internal/host"
 )
 
-// local is the host of Execute: it counts and refuses as an engine does, and records nothing.
+// local is one run of Execute: it counts as an engine does, and records nothing.
 type local struct {
-	parent *local
-	mu     *sync.Mutex // of the outermost execution: a charge counts in every ancestor at once
-	caps   map[string]int64
-	used   map[string]int64
-	keys   map[string]bool
-	calls  int
-	info   host.Info
-	left   func(string) (int, bool)
-	later  []func()
-	owned  bool // caps is this execution's own copy
-	depth  int
+	parent     *local
+	mu         *sync.Mutex // of the outermost execution: a charge counts in every ancestor at once
+	caps       map[string]int64
+	used       map[string]int64
+	owned      bool // caps is this run's own copy
+	depth      int  // of children
+	generation int  // of background runs
+	info       host.Info
+	calls      int // of the visit under way
+	left       func(edge string) (int, bool)
 }
 
-var _ host.Host = (*local)(nil)
+// sitting is the host of one execution of a node. Goroutines that outlive it find it closed.
+type sitting struct {
+	*local
+	node       string
+	visit, try int
+	closed     bool // this and what follows under mu
+	keys       map[string]bool
+	later      []func(context.Context)
+}
 
-type inCall struct{ key string }
+var _ host.Host = (*sitting)(nil)
+
+type inCall struct {
+	in  *local
+	key string
+}
 type inCallKey struct{}
 
-func callOf(ctx context.Context) *inCall { c, _ := ctx.Value(inCallKey{}).(*inCall); return c }
-
-func localOf(ctx context.Context) *local { l, _ := host.From(ctx).(*local); return l }
-
-func (l *local) share() {
-	if l.parent == nil {
-		l.mu = new(sync.Mutex)
-		return
+// callOf is the call of this run that ctx belongs to. One of a run around it is none: Execute inside a call's function
+// is a run of its own.
+func (l *local) callOf(ctx context.Context) *inCall {
+	if c, _ := ctx.Value(inCallKey{}).(*inCall); c != nil && c.in == l {
+		return c
 	}
-	l.mu, l.depth = l.parent.mu, l.parent.depth+1
+	return nil
 }
 
-func (l *local) visit(node string) {
-	l.info.Node, l.info.Visit = node, l.info.Visit+1
-	l.calls = 0
-}
-
-func (l *local) try(n int) {
-	l.info.Try = n
-	clear(l.keys)
-	l.later = nil
-}
-
-// background executes, in place, what the node that just ended has enqueued.
-func (l *local) background() {
-	for _, f := range l.later {
-		f()
+func localOf(ctx context.Context) *local {
+	if s, ok := host.From(ctx).(*sitting); ok {
+		return s.local
 	}
-	l.later = nil
+	return nil
+}
+
+// newLocal is a run under parent, or the outermost one.
+func newLocal(parent *local, caps map[string]int64) *local {
+	if parent == nil {
+		return &local{mu: new(sync.Mutex), caps: caps, info: host.Info{Attempt: 1}}
+	}
+	l := &local{
+		parent: parent, mu: parent.mu, caps: caps, depth: parent.depth + 1, generation: parent.generation, info: parent.info,
+	}
+	l.info.Attempt = 1
+	return l
+}
+
+// close ends the sitting and hands out what it has put off.
+func (t *sitting) close() []func(context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	return t.later
 }
 
 // count charges all or nothing, here and in every ancestor.
 func (l *local) count(b Budget) error {
+	if len(b) == 0 {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var over *BudgetError
 	for m, n := range b {
 		for o := l; o != nil; o = o.parent {
-			if limit, ok := o.caps[m]; ok && o.used[m]+n > limit {
-				return &BudgetError{Meter: m, Used: o.used[m], Cap: limit}
+			// The subtraction cannot overflow, an addition could. Of several spent meters the first by name is told.
+			if limit, ok := o.caps[m]; ok && n > 0 && n > limit-o.used[m] && (over == nil || m < over.Meter) {
+				over = &BudgetError{Meter: m, Used: o.used[m], Cap: limit}
 			}
 		}
+	}
+	if over != nil {
+		return over
 	}
 	for m, n := range b {
 		for o := l; o != nil; o = o.parent {
 			if o.used == nil {
 				o.used = map[string]int64{}
 			}
-			o.used[m] += n
+			o.used[m] = min(o.used[m], math.MaxInt64-n) + n
 		}
 	}
 	return nil
 }
 
-func (l *local) use(key string) error {
+func (l *local) spent(meter string) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.keys[key] {
+	return l.used[meter]
+}
+
+// begin admits a call under a key of its own.
+func (t *sitting) begin(ctx context.Context, key string) error {
+	if t.callOf(ctx) != nil {
+		return ErrNested
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return ErrClosed
+	case t.keys[key]:
 		return fmt.Errorf("%w: %q", ErrKeyUsed, key)
 	}
-	if l.calls++; l.calls > MaxCalls {
+	if t.calls++; t.calls > MaxCalls {
 		return Permanent(&Error{Code: CodeExhausted, Text: fmt.Sprintf("more than %d calls in one visit", MaxCalls)})
 	}
-	if l.keys == nil {
-		l.keys = map[string]bool{}
+	if t.keys == nil {
+		t.keys = map[string]bool{}
 	}
-	l.keys[key] = true
+	t.keys[key] = true
 	return nil
 }
 
-func (l *local) Call(ctx context.Context, c host.Call, fn func(context.Context) ([]byte, error)) ([]byte, error) {
+func (t *sitting) Call(ctx context.Context, c host.Call, fn func(context.Context) ([]byte, error)) ([]byte, error) {
 	if c.Admitted != nil {
 		defer c.Admitted()
 	}
-	if callOf(ctx) != nil {
-		return nil, ErrNested
-	}
-	if err := l.use(c.Key); err != nil {
+	if err := t.begin(ctx, c.Key); err != nil {
 		return nil, err
 	}
-	inside := context.WithValue(ctx, inCallKey{}, &inCall{key: c.Key})
+	inside := context.WithValue(ctx, inCallKey{}, &inCall{in: t.local, key: c.Key})
 	for try := 0; ; try++ {
-		if err := l.count(c.Charge); err != nil {
+		if err := ctx.Err(); err != nil { // a run that is stopped makes no new calls
+			return nil, err
+		}
+		if err := t.count(c.Charge); err != nil {
 			return nil, recorded(err)
 		}
 		if c.Admitted != nil {
@@ -146,8 +184,8 @@ func recorded(err error) error {
 	return e
 }
 
-func (l *local) Ask(_ context.Context, a host.Ask) ([]byte, error) {
-	if err := l.use(a.Key); err != nil {
+func (t *sitting) Ask(ctx context.Context, a host.Ask) ([]byte, error) {
+	if err := t.begin(ctx, a.Key); err != nil {
 		return nil, err
 	}
 	q := Question{Text: a.Text, Choices: a.Choices, For: a.For}
@@ -157,135 +195,154 @@ func (l *local) Ask(_ context.Context, a host.Ask) ([]byte, error) {
 	return nil, &AskError{Question: q}
 }
 
-func (l *local) Sleep(ctx context.Context, key string, _ time.Duration, _ time.Time) error {
-	if callOf(ctx) != nil {
-		return ErrNested
-	}
-	return l.use(key)
+func (t *sitting) Sleep(ctx context.Context, key string, _ time.Duration, _ time.Time) error {
+	return t.begin(ctx, key)
 }
 
-func (l *local) Children(ctx context.Context, f host.Family) ([]host.Child, error) {
-	if callOf(ctx) != nil {
-		return nil, ErrNested
-	}
-	if l.mu == nil { // outside any run
-		l.mu = new(sync.Mutex)
-	}
-	if err := l.use(f.Key); err != nil {
+func (t *sitting) Children(ctx context.Context, f host.Family) ([]host.Child, error) {
+	if err := t.begin(ctx, f.Key); err != nil {
 		return nil, err
 	}
-	if l.depth >= MaxDepth {
+	if t.depth >= MaxDepth {
 		return nil, Permanent(&Error{Code: CodeExhausted, Text: fmt.Sprintf("children more than %d deep", MaxDepth)})
 	}
 	out := make([]host.Child, f.N)
 	for i := range out {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		in, err := f.Input(i)
 		if err != nil {
-			return nil, Permanent(err)
+			return nil, err
 		}
-		b, err := f.Program.Exec(ctx, in)
-		if err != nil {
-			if asked := waiting(err); asked != nil {
-				return nil, asked
-			}
-			out[i].Err = childError(f.Program.Shape.Name, err)
-			if !f.Collect {
-				return nil, out[i].Err
-			}
+		out[i].Output, err = f.Program.Exec(ctx, in)
+		if asked(err) {
+			return nil, err // the parent waits as well: its own end is not this child's failure
 		}
-		out[i].Output = b
+		if out[i].Err = err; err != nil && !f.Collect {
+			return nil, err
+		}
 	}
 	return out, nil
 }
 
-func (l *local) Enqueue(ctx context.Context, e host.Enqueue) (string, error) {
-	if callOf(ctx) != nil {
-		return "", ErrNested
-	}
-	if err := l.use(e.Key); err != nil {
+func (t *sitting) Enqueue(ctx context.Context, e host.Enqueue) (string, error) {
+	if err := t.begin(ctx, e.Key); err != nil {
 		return "", err
 	}
-	if l.depth >= MaxGenerations {
+	if t.generation >= MaxGenerations {
 		return "", Permanent(&Error{Code: CodeExhausted, Text: fmt.Sprintf("background runs more than %d deep", MaxGenerations)})
 	}
-	l.later = append(l.later, func() {
-		// Its budgets are its own and nobody waits for it: an end without success concerns nobody here.
-		_, _ = e.Program.Exec(host.With(ctx, &local{mu: new(sync.Mutex), depth: l.depth + 1}), e.Input)
+	var o StartOptions
+	if err := json.Unmarshal(e.Options, &o); err != nil {
+		return "", Permanent(err)
+	}
+	// Not a child: its budgets are its own, and only these options lower them. Execute counts the depth up to 0 again.
+	above := &local{mu: new(sync.Mutex), caps: map[string]int64{}, depth: -1, generation: t.generation + 1, info: t.info}
+	for m, n := range o.Budget {
+		above.caps[m] = max(n, 0)
+	}
+	above.info.Labels, above.info.Sensitivity, above.info.Correlation = o.Labels, o.Sensitivity, o.Correlation
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.later = append(t.later, func(ctx context.Context) {
+		_, _ = e.Program.Exec(host.With(ctx, &sitting{local: above}), e.Input) // nobody waits for it: its end concerns nobody here
 	})
-	return fmt.Sprintf("background-%d-%s", l.info.Visit, e.Key), nil
+	return fmt.Sprintf("background-%d-%s", t.visit, e.Key), nil
 }
 
-func (l *local) Emit(context.Context, string, []byte, bool) error { return nil }
-func (l *local) Note(context.Context, string, []byte) error       { return nil }
-func (l *local) Annotate(context.Context, ...any)                 {}
-func (l *local) Now(context.Context) time.Time                    { return time.Time{} }
-func (l *local) Info(context.Context) host.Info                   { return l.info }
+func (t *sitting) Emit(context.Context, string, []byte, bool) error { return t.open() }
+func (t *sitting) Note(context.Context, string, []byte) error       { return t.open() }
+func (t *sitting) Annotate(context.Context, ...any)                 {}
+func (t *sitting) Now(context.Context) time.Time                    { return time.Time{} }
 
-func (l *local) Left(edge string) (int, bool) {
-	if l.left == nil {
+func (t *sitting) open() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (t *sitting) Info(context.Context) host.Info {
+	i := t.info
+	i.Node, i.Visit, i.Try = t.node, t.visit, t.try
+	return i
+}
+
+func (t *sitting) Left(edge string) (int, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.left == nil || t.closed {
 		return 0, false
 	}
-	return l.left(edge)
+	return t.left(edge)
 }
 
-func (l *local) Charge(ctx context.Context, meter string, n int64) error {
-	if callOf(ctx) == nil {
+func (t *sitting) Charge(ctx context.Context, meter string, n int64) error {
+	if t.callOf(ctx) == nil {
 		return ErrNotInCall
 	}
-	return l.count(Budget{meter: n})
+	if err := t.open(); err != nil {
+		return err
+	}
+	return t.count(Budget{meter: n})
 }
 
-func (l *local) Hold(ctx context.Context, meter string, n int64) (func(int64), error) {
-	if err := l.Charge(ctx, meter, n); err != nil {
+func (t *sitting) Hold(ctx context.Context, meter string, n int64) (func(int64), error) {
+	if err := t.Charge(ctx, meter, n); err != nil {
 		return nil, err
 	}
 	var once sync.Once
 	return func(spent int64) {
 		once.Do(func() {
 			spent = min(max(spent, 0), n)
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			for o := l; o != nil; o = o.parent {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			for o := t.local; o != nil; o = o.parent {
 				o.used[meter] -= n - spent
 			}
 		})
 	}, nil
 }
 
-func (l *local) Cap(_ context.Context, meter string, n int64) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.owned {
-		l.caps, l.owned = maps.Clone(l.caps), true
-		if l.caps == nil {
-			l.caps = map[string]int64{}
+func (t *sitting) Cap(_ context.Context, meter string, n int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	if !t.owned {
+		t.caps, t.owned = maps.Clone(t.caps), true
+		if t.caps == nil {
+			t.caps = map[string]int64{}
 		}
 	}
-	if old, ok := l.caps[meter]; !ok || n < old {
-		l.caps[meter] = n
+	if old, ok := t.caps[meter]; !ok || n < old {
+		t.caps[meter] = n
 	}
 	return nil
 }
 
-func (l *local) Remaining(_ context.Context, meter string) (int64, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	least := int64(math.MaxInt64)
-	for o := l; o != nil; o = o.parent {
+func (t *sitting) Remaining(_ context.Context, meter string) (int64, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	least := int64(-1)
+	for o := t.local; o != nil; o = o.parent {
 		if limit, ok := o.caps[meter]; ok {
-			least = min(least, max(limit-o.used[meter], 0))
+			if left := max(limit-o.used[meter], 0); least < 0 || left < least {
+				least = left
+			}
 		}
-	}
-	if least == math.MaxInt64 {
-		return -1, nil
 	}
 	return least, nil
 }
 
-func (l *local) IdempotencyKey(ctx context.Context) string {
-	c := callOf(ctx)
+func (t *sitting) IdempotencyKey(ctx context.Context) string {
+	c := t.callOf(ctx)
 	if c == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s/%d/%s", l.info.Node, l.info.Visit, c.key)
+	return fmt.Sprintf("%s/%d/%s", t.node, t.visit, c.key)
 }

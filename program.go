@@ -5,18 +5,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"pawl/internal/codec"
 	"pawl/internal/host"
 )
 
 // compile makes the program of a graph that was found sound.
-func (g *Graph[I, S, O]) compile(children []*Workflow) (*Workflow, error) {
+func (g *Graph[I, S, O]) compile(children []*Workflow, docs schemas) *Workflow {
 	for i, n := range g.nodes {
 		n.index, n.tries = i, retry(n.opt.Retry, g.opt.Retry).Max
 		for _, e := range n.out() {
@@ -27,7 +26,7 @@ func (g *Graph[I, S, O]) compile(children []*Workflow) (*Workflow, error) {
 	p := &host.Program{
 		Shape:      g.shape(children),
 		Begin:      g.beginRaw,
-		Encode:     codec.Encode,
+		Encode:     func(s any) ([]byte, error) { v := s.(S); return codec.Encode(&v) },
 		Decode:     g.decode,
 		Run:        func(ctx context.Context, n int, s any) (any, error) { return g.nodes[n].run(ctx, s.(S)) },
 		Holds:      func(n, e int, s any) bool { return g.nodes[n].edges[e].when(s.(S)) },
@@ -38,6 +37,9 @@ func (g *Graph[I, S, O]) compile(children []*Workflow) (*Workflow, error) {
 		Closing:    g.closingRaw,
 		Migrations: map[string]func(host.Moved) (host.Moved, error){},
 		Exec:       g.execRaw,
+		Input:      docs.input,
+		Output:     docs.output,
+		State:      docs.state,
 	}
 	for from, f := range g.moves {
 		p.Migrations[from] = func(m host.Moved) (host.Moved, error) {
@@ -45,17 +47,8 @@ func (g *Graph[I, S, O]) compile(children []*Workflow) (*Workflow, error) {
 			return host.Moved(to), err
 		}
 	}
-	var err error
-	for _, s := range []struct {
-		t  reflect.Type
-		to *[]byte
-	}{{reflect.TypeFor[I](), &p.Input}, {reflect.TypeFor[O](), &p.Output}, {reflect.TypeFor[S](), &p.State}} {
-		if *s.to, err = schema(s.t); err != nil {
-			return nil, fmt.Errorf("graph %q: JSON Schema of %s: %w", g.name, s.t, err)
-		}
-	}
-	p.Shape.Fingerprint = fingerprint(&p.Shape, p.State)
-	return &Workflow{p: p, children: children}, nil
+	p.Shape.Fingerprint = fingerprint(&p.Shape, codec.Shape(reflect.TypeFor[S]()))
+	return &Workflow{p: p, children: children}
 }
 
 func (g *Graph[I, S, O]) shape(children []*Workflow) host.Shape {
@@ -76,9 +69,7 @@ func (g *Graph[I, S, O]) shape(children []*Workflow) host.Shape {
 			v.Timeout = g.opt.Timeout
 		}
 		if n.kind.Terminal() {
-			if v.Outcome = n.end.Outcome; v.Outcome == "" {
-				v.Outcome = n.name
-			}
+			v.Outcome = n.outcome()
 		}
 		if n.kind == host.Sub || n.kind == host.Each {
 			v.Child, children = children[0].ID(), children[1:]
@@ -113,7 +104,7 @@ func retry(own, def Retry) host.Retry {
 
 // fingerprint covers names, kinds and order of nodes and edges, the children and the shape of the state; bounds, caps and
 // times may change without a new version.
-func fingerprint(s *host.Shape, state []byte) string {
+func fingerprint(s *host.Shape, state string) string {
 	type edge struct {
 		N string
 		K host.EdgeKind
@@ -134,7 +125,7 @@ func fingerprint(s *host.Shape, state []byte) string {
 	for _, n := range s.Nodes {
 		nodes = append(nodes, node{n.Name, n.Outcome, n.Kind, all(n.Edges), all(n.Errors)})
 	}
-	b, err := json.Marshal([]any{s.Name, s.Start, nodes, s.Children, json.RawMessage(state)})
+	b, err := json.Marshal([]any{s.Name, s.Start, nodes, s.Children, state})
 	if err != nil {
 		panic(err) // plain data
 	}
@@ -142,20 +133,20 @@ func fingerprint(s *host.Shape, state []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-func schema(t reflect.Type) ([]byte, error) {
-	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(s)
-}
-
 func (g *Graph[I, S, O]) beginRaw(input []byte) (any, error) {
 	var in I
 	if err := codec.Strict(input, &in); err != nil {
 		return nil, &Error{Code: CodeInvalid, Text: "input: " + err.Error()}
 	}
-	s, err := g.begin(in)
+	return g.enter(in)
+}
+
+// enter makes the first state. Whatever the start function refuses is the caller's input.
+func (g *Graph[I, S, O]) enter(in I) (s S, err error) {
+	err = guarded("Start", func() (err error) { s, err = g.begin(in); return err })
+	if _, coded := errors.AsType[*Error](err); err != nil && !coded {
+		err = &Error{Code: CodeInvalid, Text: err.Error(), Err: err}
+	}
 	return s, err
 }
 
@@ -181,15 +172,16 @@ func (g *Graph[I, S, O]) finishRaw(s any, e host.Ending) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return codec.Encode(out)
+	return codec.Encode(&out)
 }
 
 func (g *Graph[I, S, O]) closingRaw(s any, e host.Ending) ([]host.Event, error) {
 	if g.closing == nil {
 		return nil, nil
 	}
+	last, _ := s.(S) // a run that ended before it had a state closes with an empty one
 	var out []host.Event
-	for _, v := range g.closing(s.(S), ending(e)) {
+	for _, v := range g.closing(last, ending(e)) {
 		b, err := codec.Encode(v.Data)
 		if err != nil {
 			return nil, fmt.Errorf("event %q: %w", v.Type, err)
@@ -204,11 +196,17 @@ func (g *Graph[I, S, O]) execRaw(ctx context.Context, input []byte) ([]byte, err
 	if err := codec.Decode(input, &in); err != nil {
 		return nil, err
 	}
-	out, err := Execute(ctx, g, in)
-	if err != nil {
+	out, terminal, err := execute(ctx, g, in, 0)
+	if asked(err) {
 		return nil, err
 	}
-	return codec.Encode(out)
+	if err == nil && terminal != nil {
+		err = terminal
+	}
+	if err != nil {
+		return nil, childError(g.name, terminal, err)
+	}
+	return codec.Encode(&out)
 }
 
 func ending(e host.Ending) Ending {

@@ -1,9 +1,10 @@
 // Package codec is how values become bytes and come back: JSON that loses nothing, or an error that says where.
 //
-// It may never repair: text that is not UTF-8, a number that is not finite, a key that stands twice are refused, naming
-// the field, because whatever is changed silently is found out after the crash. No I/O and no knowledge of runs.
+// It may never repair: text that is not UTF-8, half a surrogate pair, a number that is not finite, a key that stands twice
+// are refused, naming the place, because whatever is changed silently is found out after the crash. No I/O and no
+// knowledge of runs.
 //
-// Start reading at Encode and Strict.
+// Start reading at Encode and Strict; Survives, Shape and Forms say the same of types.
 package codec
 
 import (
@@ -12,10 +13,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // Encode turns v into JSON without HTML escapes. Non-finite numbers and text that is not UTF-8 are errors with the
-// path of the field, such as ".items[3].score".
+// path of the field, such as ".items[3].score". Give it a pointer: encoding/json looks for methods with a pointer
+// receiver only on what has an address.
 func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -32,6 +39,9 @@ func Encode(v any) ([]byte, error) {
 		if at, why := flaw(v); why != "" {
 			return nil, fmt.Errorf("field %s: %s", at, why)
 		}
+	}
+	if at, bad := notUTF8(out); bad { // what a type wrote by itself, such as json.RawMessage, is not looked at before
+		return nil, fmt.Errorf("byte %d of the JSON is not UTF-8", at)
 	}
 	return out, nil
 }
@@ -65,10 +75,13 @@ func clear(err error) error {
 const maxDepth = 200
 
 // Check reports the first fault of JSON from outside: syntax, text behind the value, a key that stands twice in an
-// object or differs from another only by case, more than 200 levels, text that is not UTF-8.
+// object or differs from another only by case, more than 200 levels, text that is not UTF-8, half a surrogate pair.
 func Check(data []byte) error {
-	if at, ok := notUTF8(data); ok {
+	if at, bad := notUTF8(data); bad {
 		return fmt.Errorf("byte %d is not UTF-8", at)
+	}
+	if at, bad := loneSurrogate(data); bad {
+		return fmt.Errorf("byte %d: %s is half a surrogate pair, which is no character", at, data[at:at+6])
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -84,20 +97,22 @@ func Check(data []byte) error {
 	return nil
 }
 
+// value reads one value; depth is how many arrays and objects are open around it.
 func value(d *json.Decoder, at string, depth int) error {
-	if depth > maxDepth {
-		return fmt.Errorf("%s: more than %d levels", at, maxDepth)
-	}
 	t, err := d.Token()
 	if err != nil {
 		return err
 	}
-	switch t {
-	case json.Delim('{'):
+	open, ok := t.(json.Delim)
+	if ok && depth == maxDepth {
+		return fmt.Errorf("byte %d: more than %d levels", d.InputOffset(), maxDepth)
+	}
+	switch open {
+	case '{':
 		return object(d, at, depth)
-	case json.Delim('['):
+	case '[':
 		for i := 0; d.More(); i++ {
-			if err := value(d, fmt.Sprintf("%s[%d]", at, i), depth+1); err != nil {
+			if err := value(d, at+"["+strconv.Itoa(i)+"]", depth+1); err != nil {
 				return err
 			}
 		}
@@ -136,4 +151,67 @@ func where(at string) string {
 		return "the object"
 	}
 	return at
+}
+
+// loneSurrogate returns the offset of the first escape of half a surrogate pair: encoding/json would silently put U+FFFD
+// in its place.
+func loneSurrogate(b []byte) (int, bool) {
+	if !bytes.Contains(b, []byte(`\u`)) {
+		return 0, false
+	}
+	for i := 0; i < len(b); i++ {
+		if b[i] != '\\' { // a backslash outside a string is a fault of syntax, found later
+			continue
+		}
+		r := escaped(b[i:])
+		switch {
+		case utf16.IsSurrogate(r) && utf16.DecodeRune(r, escaped(b[i+6:])) == utf8.RuneError:
+			return i, true
+		case utf16.IsSurrogate(r):
+			i += 11
+		default:
+			i++ // also over the second of two backslashes
+		}
+	}
+	return 0, false
+}
+
+// escaped is the code unit of a \uXXXX at the start of b, -1 if there is none.
+func escaped(b []byte) rune {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
+}
+
+// notUTF8 returns the offset of the first byte that is not UTF-8.
+func notUTF8(b []byte) (int, bool) {
+	if utf8.Valid(b) {
+		return 0, false
+	}
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i, true
+		}
+		i += n
+	}
+	return 0, false
+}
+
+// fold makes keys equal that encoding/json takes for one field: of the letters that differ only by case, the first.
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r {
+				return next
+			}
+			r = next
+		}
+	}, s)
 }

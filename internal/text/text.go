@@ -35,9 +35,15 @@ func Key(s string) string {
 // Words are the words of s in search form: as Key, without Latin accents, split at whatever is no letter, mark or digit.
 // An apostrophe joins ("driver's" is one word).
 func Words(s string) []string {
-	return strings.FieldsFunc(unaccent(Key(s)), func(r rune) bool {
-		return !unicode.In(r, unicode.L, unicode.M, unicode.N)
-	})
+	return strings.FieldsFunc(unaccent(Key(s)), func(r rune) bool { return !InWord(r) })
+}
+
+// InWord says whether a word can have r in it: a letter, a mark or a digit of any script.
+func InWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+	}
+	return unicode.In(r, unicode.L, unicode.M, unicode.N)
 }
 
 // unaccent takes Latin accents and apostrophes away. Vowel signs of other scripts are part of their words and stay.

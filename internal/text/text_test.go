@@ -63,6 +63,17 @@ func TestStem(t *testing.T) {
 	}
 }
 
+func TestLikeness(t *testing.T) {
+	for _, c := range []struct {
+		a, b     string
+		min, max float64
+	}{{"plumber", "plumber", 1, 1}, {"plumer", "plumber", .6, .99}, {"tailor", "sailor", .4, .7}, {"nurse", "welder", 0, .2}, {"", "", 1, 1}, {"", "a", 0, 0}} {
+		if l := Likeness(c.a, c.b); l < c.min || l > c.max || l != Likeness(c.b, c.a) {
+			t.Errorf("Likeness(%q, %q) = %v, want %v to %v", c.a, c.b, l, c.min, c.max)
+		}
+	}
+}
+
 func TestClip(t *testing.T) {
 	if s, cut := Clip("दर्जी", 2); s != "दर" || !cut {
 		t.Errorf("Clip = %q, %v", s, cut)

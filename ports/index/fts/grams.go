@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"pawl/internal/text"
 )
 
 // grams ranks titles by the characters that they share with a query: what is misspelled or inflected is still near.
@@ -18,26 +20,11 @@ type posting struct {
 	count float64
 }
 
-// size is the length of a gram; words carry a mark on both sides, so that beginnings and ends count.
-const size = 3
-
-// gramsOf counts the grams of words.
-func gramsOf(words []string) map[string]float64 {
-	counts := map[string]float64{}
-	for _, w := range words {
-		r := []rune("^" + w + "$")
-		for i := 0; i+size <= len(r); i++ {
-			counts[string(r[i:i+size])]++
-		}
-	}
-	return counts
-}
-
 func (g *grams) add(doc int, words []string) {
 	if g.lists == nil {
 		g.lists = map[string][]posting{}
 	}
-	for gram, n := range gramsOf(words) {
+	for gram, n := range text.Grams(words...) {
 		g.lists[gram] = append(g.lists[gram], posting{doc, n})
 	}
 }
@@ -68,7 +55,7 @@ type near struct {
 func (g *grams) rank(words []string, n int) []near {
 	var length float64
 	dots := make([]float64, len(g.norms))
-	for gram, count := range gramsOf(words) {
+	for gram, count := range text.Grams(words...) {
 		list := g.lists[gram]
 		w := count * g.idf(max(1, len(list)))
 		length += w * w

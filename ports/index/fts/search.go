@@ -43,8 +43,7 @@ func (ix *Index) Search(ctx context.Context, q index.Query) (index.Result, error
 		return index.Result{}, err
 	}
 	byChar := ix.grams.rank(words, depth)
-	hits := ix.fuse(nameKey(words), terms, byWord, byChar)
-	return index.Result{Hits: hits[:min(q.K, len(hits))], Partial: partial}, nil
+	return index.Result{Hits: ix.fuse(nameKey(words), terms, byWord, byChar, q.K), Partial: partial}, nil
 }
 
 // limited gives the words of a query that are used, and whether some were not.
@@ -102,8 +101,8 @@ func (ix *Index) match(ctx context.Context, terms []term) ([]int, error) {
 	return docs, nil
 }
 
-// fuse adds up the reciprocal ranks. A score of 1 is kept for exact names; first in both rankings is just below.
-func (ix *Index) fuse(name string, terms []term, byWord []int, byChar []near) []index.Hit {
+// fuse adds up the reciprocal ranks and gives the k best. A score of 1 is kept for exact names; first in both rankings is just below.
+func (ix *Index) fuse(name string, terms []term, byWord []int, byChar []near, k int) []index.Hit {
 	scores, likes := map[int]float64{}, map[int]float64{}
 	const first = 2.0 / (damping + 1)
 	for rank, d := range byWord {
@@ -122,8 +121,8 @@ func (ix *Index) fuse(name string, terms []term, byWord []int, byChar []near) []
 		order = append(order, d)
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(a, b)) })
-	hits := make([]index.Hit, len(order))
-	for i, d := range order {
+	hits := make([]index.Hit, min(k, len(order)))
+	for i, d := range order[:len(hits)] {
 		hits[i] = ix.explain(d, terms)
 		hits[i].Score, hits[i].Exact, hits[i].Similarity = scores[d], exact[d], likes[d]
 	}

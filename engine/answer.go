@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"pawl"
+	"pawl/internal/machine"
+	"pawl/store"
+)
+
+func (r *runs) Answer(ctx context.Context, id, question string, answer json.RawMessage) error {
+	return coded("answer", id, r.answer(ctx, id, question, answer))
+}
+
+// answer closes a question, compare and set: the answer, the journal entry that node code reads, and the letter that wakes
+// the run are one transaction.
+func (r *runs) answer(ctx context.Context, id, qid string, answer json.RawMessage) error {
+	run, _, _, err := r.follow(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(answer) > MaxResult {
+		return invalid("the answer has %d bytes, at most %d are allowed", len(answer), MaxResult)
+	}
+	for range 20 {
+		q, row, err := r.e.question(ctx, r.scope(), run.ID, qid)
+		if err != nil {
+			return err
+		}
+		v, err := newValidator(row.Schema)
+		if err != nil {
+			return err
+		}
+		if err := v.check(answer); err != nil {
+			return invalid("answer: %v", err)
+		}
+		switch {
+		case q.Closed && row.Answer == nil:
+			return conflict("question %s is closed: nobody can answer it any more", qid)
+		case q.Closed && same(row.Answer, answer):
+			return nil
+		case q.Closed:
+			return conflict("question %s was answered with %s", qid, row.Answer)
+		case !q.Due.IsZero() && !r.e.now(ctx).Before(q.Due):
+			return conflict("question %s was open until %s", qid, q.Due.Format("2006-01-02T15:04:05Z07:00"))
+		}
+		canon, err := canonical(answer)
+		if err != nil {
+			return invalid("answer: %v", err)
+		}
+		row.Answer, row.By = canon, r.c.User
+		en := entry{Visit: row.Visit, Kind: kindAnswer, Key: row.Key, By: r.c.User}
+		var rows []store.Row
+		if len(canon) > inline {
+			key := hash(canon)
+			en.Blob = q.Run + "/" + key
+			rows = append(rows, store.Row{Stream: store.Blob, Key: key, Data: canon})
+		} else {
+			en.Result = canon
+		}
+		rows = append(rows, callRow(en),
+			store.Row{Stream: store.Event, Data: encode(event{Type: machine.EventAnswered, Data: encode(map[string]string{"question": qid, "by": r.c.User})})},
+			store.Row{Stream: store.Audit, Data: encode(audit{By: r.c.User, Did: "answer", What: qid})},
+			store.Row{Stream: store.Inbox, Data: encode(machine.Letter{Answer: qid})})
+		err = r.e.store.Apply(ctx, store.Change{
+			Run: q.Run, Answer: []store.Answer{{ID: qid, Row: encode(row)}},
+			Letters: []store.Letter{{Run: q.Run, Add: rows, Live: true}},
+		})
+		if errors.Is(err, store.ErrStale) {
+			continue // answered, or the run ended, meanwhile: look again
+		}
+		if err == nil {
+			r.e.kick()
+		}
+		return err
+	}
+	return conflict("question %s keeps changing", qid)
+}
+
+// question finds a question of a run, or of one of its children.
+func (e *Engine) question(ctx context.Context, s store.Scope, run, id string) (store.Question, question, error) {
+	var row question
+	qs, err := e.store.Questions(ctx, s, store.Filter{Run: run, Question: id}, store.Page{Limit: 1})
+	if err != nil {
+		return store.Question{}, row, err
+	}
+	if len(qs) == 0 || id == "" {
+		return store.Question{}, row, &pawl.Error{Code: pawl.CodeNotFound, Run: run, Text: fmt.Sprintf("run %s has no question %q", run, id)}
+	}
+	err = json.Unmarshal(qs[0].Row, &row)
+	return qs[0], row, err
+}
+
+func (r *runs) Questions(ctx context.Context, f pawl.QuestionFilter, after string, limit int) ([]pawl.Open, error) {
+	if limit < 0 || limit > 1000 {
+		return nil, coded("questions", "", invalid("a page has at most 1000 entries, not %d", limit))
+	}
+	if f.Run != "" {
+		run, _, _, err := r.follow(ctx, f.Run)
+		if err != nil {
+			return nil, coded("questions", f.Run, err)
+		}
+		f.Run = run.ID
+	}
+	qs, err := r.e.store.Questions(ctx, r.scope(), store.Filter{Run: f.Run, Question: f.ID, Workflow: f.Workflow, Open: !f.Closed}, store.Page{After: after, Limit: limit})
+	if err != nil {
+		return nil, coded("questions", f.Run, err)
+	}
+	out := make([]pawl.Open, 0, len(qs))
+	for _, q := range qs {
+		var row question
+		if err := json.Unmarshal(q.Row, &row); err != nil {
+			return nil, coded("questions", q.Run, err)
+		}
+		o := pawl.Open{ID: q.ID, Run: q.Run, Root: q.Root, Workflow: q.Workflow, Key: row.Key, Text: row.Text, Choices: row.Choices,
+			Data: row.Data, Schema: row.Schema, Asked: q.Asked, Closed: q.Closed, Answer: row.Answer, By: row.By}
+		if !q.Due.IsZero() {
+			due := q.Due
+			o.Due = &due
+		}
+		out = append(out, o)
+	}
+	return out, nil
+}

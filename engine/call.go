@@ -1,0 +1,344 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"pawl"
+	"pawl/internal/host"
+	"pawl/internal/machine"
+	"pawl/store"
+)
+
+// scope is one call under way: what Charge, Hold, Emit, Annotate and IdempotencyKey inside its fn belong to.
+type scope struct {
+	v   *visit
+	key string
+
+	mu    sync.Mutex
+	back  []store.Charge // held and not spent: given back with the call's record
+	attrs map[string]any
+}
+
+type scopeKey struct{}
+
+func scopeOf(ctx context.Context) *scope { s, _ := ctx.Value(scopeKey{}).(*scope); return s }
+
+// begin takes a key for this execution, and finds what the journal has under it. outside tells calls that do something
+// from those that only wait: these may still register while the visit is being parked, so that all that it waits for is
+// known at once.
+func (v *visit) begin(ctx context.Context, key string, outside bool) (*entry, error) {
+	if scopeOf(ctx) != nil {
+		return nil, pawl.ErrNested
+	}
+	if err := v.load(ctx); err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.why != nil && (outside || !errors.Is(v.why, pawl.ErrParked)) {
+		return nil, v.refusal()
+	}
+	if v.keys[key] {
+		return nil, fmt.Errorf("%w: %q", pawl.ErrKeyUsed, key)
+	}
+	if v.made++; v.made > pawl.MaxCalls {
+		return nil, exhausted("node %q: more than %d calls in one visit", v.n.Name, pawl.MaxCalls)
+	}
+	if v.keys == nil {
+		v.keys = map[string]bool{}
+	}
+	v.keys[key] = true
+	if outside {
+		v.under++
+	}
+	return v.journal[key], nil
+}
+
+// refusal is the error of a call on a closed visit.
+func (v *visit) refusal() error {
+	if t, ok := v.why.(*timeUp); ok {
+		return t.err
+	}
+	return v.why
+}
+
+// lives reports whether an entry still counts: a result as long as the visit, an error as long as the try.
+func (v *visit) lives(en *entry) bool {
+	return en != nil && en.Again == nil && (en.Err == nil || en.seq > v.h.rec.Tried)
+}
+
+// Call makes one outside call to a recorded end.
+func (v *visit) Call(ctx context.Context, c host.Call, fn func(context.Context) ([]byte, error)) ([]byte, error) {
+	admit := c.Admitted
+	if admit == nil {
+		admit = func() {}
+	}
+	defer admit()
+	en, err := v.begin(ctx, c.Key, true)
+	if err != nil {
+		return nil, err
+	}
+	defer v.leave()
+	want := entry{Visit: v.h.rec.Visit, Try: v.h.rec.Try, Kind: kindCall, Key: c.Key}
+	if c.For != nil {
+		want.ForHash = hash(c.For)
+		if len(c.For) <= inline {
+			want.For = c.For
+		}
+	}
+	if en != nil && en.ForHash != want.ForHash {
+		return nil, fmt.Errorf("%w: %q was recorded for another request", pawl.ErrKeyUsed, c.Key)
+	}
+	if v.lives(en) {
+		v.trace(c.Key, 0, true, en.Err)
+		if en.Err != nil {
+			return nil, v.final(c, en.Err)
+		}
+		b, err := v.h.e.result(ctx, en)
+		if err != nil {
+			return nil, v.breaks(err)
+		}
+		return b, nil
+	}
+	tries := 0
+	if en != nil && en.Again != nil && en.seq > v.h.rec.Tried {
+		tries = en.Physical
+		if err := v.sit(ctx, c.Key, en.Again.Sub(v.h.e.now(ctx)), pawl.WaitsForRetry); err != nil {
+			return nil, err
+		}
+	}
+	return v.try(ctx, c, want, tries, fn, admit)
+}
+
+// try makes the physical tries of a call.
+func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn func(context.Context) ([]byte, error), admit func()) ([]byte, error) {
+	for {
+		give, err := v.slot(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if len(c.Charge) > 0 {
+			if _, err := v.record(ctx, nil, v.charges(c.Charge)); err != nil {
+				give()
+				return nil, v.spent(ctx, en, err)
+			}
+		}
+		admit()
+		tries++
+		s := &scope{v: v, key: c.Key}
+		began := time.Now()
+		b, err := v.once(ctx, c, s, fn)
+		give()
+		en.Physical, en.MS, en.seq = tries, time.Since(began).Milliseconds(), 0
+		s.mu.Lock()
+		en.Attrs = maps.Clone(s.attrs)
+		back := s.back
+		s.mu.Unlock()
+		v.trace(c.Key, time.Since(began), false, err)
+		if err == nil {
+			return v.success(ctx, en, b, back)
+		}
+		if stopped := v.stopped(); stopped != nil {
+			// Not the call's own end: nothing is recorded, the next execution makes it again.
+			if _, rerr := v.record(ctx, nil, back); rerr != nil {
+				return nil, rerr
+			}
+			return nil, stopped
+		}
+		after, ok := pawl.Retryable(err)
+		if !ok || tries > c.Retry.Max {
+			return nil, v.failure(ctx, c, en, err, back)
+		}
+		after = machine.Backoff(c.Retry, tries, fmt.Sprintf("%s/%d/%s", v.h.run.ID, v.h.rec.Visit, c.Key), after)
+		again := v.h.e.now(ctx).Add(after)
+		en.Err, en.Again = pawl.Coded(err), &again
+		if _, err := v.record(ctx, []store.Row{callRow(en)}, back); err != nil {
+			return nil, err
+		}
+		en.Err, en.Again = nil, nil
+		if err := v.sit(ctx, c.Key, after, pawl.WaitsForRetry); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// once makes one physical try. Its context carries the values of the caller's, ends with the visit's base and with the
+// caller's own, but not when the visit is only parked: what is under way runs to its end.
+func (v *visit) once(ctx context.Context, c host.Call, s *scope, fn func(context.Context) ([]byte, error)) (b []byte, err error) {
+	inside, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	pass := func(from context.Context) func() {
+		return func() {
+			if cause := context.Cause(from); ends(cause) {
+				cancel(cause)
+			}
+		}
+	}
+	defer context.AfterFunc(ctx, pass(ctx))()
+	defer context.AfterFunc(v.base, pass(v.base))()
+	if c.Timeout > 0 {
+		late := &pawl.Error{Code: pawl.CodeTimeout, Text: fmt.Sprintf("call %q took longer than %s", c.Key, c.Timeout)}
+		t := time.AfterFunc(c.Timeout, func() { cancel(late) })
+		defer t.Stop()
+		defer func() {
+			if err != nil && context.Cause(inside) == error(late) {
+				err = late
+			}
+		}()
+	}
+	inside = context.WithValue(inside, scopeKey{}, s)
+	err = guard("call "+c.Key, func() (err error) { b, err = fn(inside); return err })
+	return b, err
+}
+
+// stopped is the cause that ends calls under way, if there is one.
+func (v *visit) stopped() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.why != nil && ends(v.why) {
+		return v.refusal()
+	}
+	return nil
+}
+
+func (v *visit) success(ctx context.Context, en entry, b []byte, back []store.Charge) ([]byte, error) {
+	if len(b) > MaxResult {
+		err := exhausted("node %q: the result of call %q has %d bytes, at most %d are allowed", v.n.Name, en.Key, len(b), MaxResult)
+		return nil, v.failure(ctx, host.Call{Key: en.Key}, en, err, back)
+	}
+	var rows []store.Row
+	if len(b) > inline {
+		key := hash(b)
+		en.Blob = v.h.run.ID + "/" + key
+		rows = append(rows, store.Row{Stream: store.Blob, Key: key, Data: b})
+	} else {
+		en.Result = b
+	}
+	_, err := v.record(ctx, append(rows, callRow(en)), back)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// failure records the final error of a call, and gives it back in its recorded form.
+func (v *visit) failure(ctx context.Context, c host.Call, en entry, err error, back []store.Charge) error {
+	en.Err = v.h.at(err)
+	if _, err := v.record(ctx, []store.Row{callRow(en)}, back); err != nil {
+		return err
+	}
+	return v.final(c, recorded(en.Err))
+}
+
+// final marks the error of a call that had retries of its own.
+func (v *visit) final(c host.Call, err *pawl.Error) error {
+	if c.Retry.Max > 0 {
+		return pawl.Tried(err)
+	}
+	return err
+}
+
+// spent records that a charge was refused.
+func (v *visit) spent(ctx context.Context, en entry, err error) error {
+	var b *pawl.BudgetError
+	if !errors.As(err, &b) {
+		return err
+	}
+	return v.failure(ctx, host.Call{Key: en.Key}, en, err, nil)
+}
+
+// recorded is an error as it comes out of the journal.
+func recorded(e *pawl.Error) *pawl.Error {
+	out := new(pawl.Error)
+	if unmarshal(store.Row{Data: encode(e)}, out) != nil {
+		return e
+	}
+	return out
+}
+
+// sit waits for a machine: in hand where that is short, else by parking the visit.
+func (v *visit) sit(ctx context.Context, key string, d time.Duration, kind string) error {
+	if d <= 0 {
+		return nil
+	}
+	if d > machine.Patience {
+		v.park(machine.Wait{Kind: kind, Key: key, Due: v.h.e.now(ctx).Add(d)})
+		return pawl.ErrParked
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-v.ctx.Done():
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		return v.refusal()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// park registers what the visit waits for, and closes it.
+func (v *visit) park(w machine.Wait) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.waits = append(v.waits, w)
+	v.closeLocked(pawl.ErrParked)
+}
+
+// slot takes the shared limit of a call; give returns it.
+func (v *visit) slot(ctx context.Context, c host.Call) (give func(), err error) {
+	if c.Limit == "" {
+		return func() {}, nil
+	}
+	l, ok := v.h.e.c.Limits[c.Limit]
+	if !ok {
+		return nil, pawl.Permanent(invalid("call %q: no limit %q is configured", c.Key, c.Limit))
+	}
+	holder := fmt.Sprintf("%s/%d/%s", v.h.run.ID, v.h.rec.Visit, c.Key)
+	hold := max(c.Timeout, v.h.e.c.Lease) + v.h.e.c.Lease
+	for {
+		d, err := v.h.e.store.Take(ctx, store.Slot{Limit: c.Limit, Holder: holder, Every: l.Every, Burst: max(l.Burst, 1), Max: l.Max, Hold: hold})
+		if err != nil {
+			return nil, v.breaks(err)
+		}
+		if d <= 0 {
+			return func() {
+				if err := v.h.e.store.Give(context.WithoutCancel(ctx), c.Limit, holder); err != nil {
+					v.h.e.c.Trace.fault("give", err)
+				}
+			}, nil
+		}
+		if err := v.sit(ctx, c.Key, d, pawl.WaitsForTime); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (v *visit) trace(key string, took time.Duration, read bool, err error) {
+	if t := v.h.e.c.Trace.Call; t != nil {
+		if e, ok := err.(*pawl.Error); ok && e == nil {
+			err = nil
+		}
+		t(Called{Run: v.h.run.ID, Node: v.n.Name, Key: key, Visit: v.h.rec.Visit, Took: took, Recorded: read, Err: err})
+	}
+}
+
+// IdempotencyKey is derived from run, visit and key: the same for every physical try.
+func (v *visit) IdempotencyKey(ctx context.Context) string {
+	s := scopeOf(ctx)
+	if s == nil {
+		return ""
+	}
+	return derived(v.h.run.ID, fmt.Sprintf("call/%d/%s", v.h.rec.Visit, s.key))
+}
+
+// sameEvent reports whether a re-run emits what was emitted before.
+func sameEvent(a, b event) bool { return a.Type == b.Type && bytes.Equal(a.Data, b.Data) }

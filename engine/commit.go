@@ -1,0 +1,317 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"pawl"
+	"pawl/internal/delta"
+	"pawl/internal/host"
+	"pawl/internal/machine"
+	"pawl/store"
+)
+
+// commit is a decision on its way into the store. decide is asked again when letters have come in meanwhile.
+type commit struct {
+	state      any
+	raw        []byte // the new state, nil where it stays
+	visit      *visit // the execution that led here, if one did
+	terminal   int    // node that the edge leads to; below zero: a built-in end, or none
+	key        string // idempotency key to be bound
+	parks      bool   // what the visit waits for goes with it
+	background bool   // the node committed: its background runs start
+	decide     func(machine.Record) (machine.Move, error)
+}
+
+// commit makes a decision durable. It returns errLetGo when the run is out of hand afterwards.
+func (h *hand) commit(ctx context.Context, c commit) error {
+	var outage time.Time
+	for refused := 0; ; {
+		mv, err := c.decide(h.rec)
+		if err != nil {
+			return err
+		}
+		rec, cs, err := h.changes(ctx, c, mv)
+		if err != nil {
+			var f *finishError
+			if errors.As(err, &f) && mv.Next.Node != pawl.TerminalFailed {
+				return h.fail(ctx, h.tick(ctx, nil), h.at(f.err))
+			}
+			return err
+		}
+		err = h.e.store.Apply(ctx, cs...)
+		if errors.Is(err, store.ErrUnknown) && h.written(ctx, cs[0].Row) {
+			err = nil
+		}
+		switch {
+		case err == nil:
+			return h.applied(c, mv, rec, cs)
+		case errors.Is(err, store.ErrExists):
+			return err
+		case errors.Is(err, store.ErrStale):
+			if refused++; refused > 100 {
+				return fmt.Errorf("a commit of %s is refused again and again: %w", mv.What, err)
+			}
+			if again, err := h.stale(ctx, mv); !again {
+				return err
+			}
+		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrUnknown):
+			if outage.IsZero() {
+				outage = time.Now()
+			}
+			if time.Since(outage) > h.e.c.Outage || ctx.Err() != nil {
+				return err
+			}
+			h.e.c.Trace.fault("commit", err)
+			wait(ctx, 200*time.Millisecond, nil)
+		default:
+			return err
+		}
+	}
+}
+
+// written resolves an unknown outcome by reading: the row is ours or it is not.
+func (h *hand) written(ctx context.Context, row []byte) bool {
+	r, err := h.e.store.Get(ctx, everything, h.run.ID)
+	return err == nil && bytes.Equal(r.Row, row)
+}
+
+// stale looks why a commit was refused: the lease is lost, or letters came in that have to be read first.
+func (h *hand) stale(ctx context.Context, mv machine.Move) (again bool, err error) {
+	held, err := h.e.store.Renew(ctx, h.w.id, []store.Lease{h.lease}, h.e.c.Lease)
+	if err != nil {
+		return false, err
+	}
+	if len(held) == 0 || held[0].Lost {
+		h.interrupt(pawl.ErrFenced)
+		return false, errLetGo
+	}
+	if err := h.receive(ctx); err != nil {
+		return false, err
+	}
+	if h.rec.Cancel != nil && mv.What != machine.Cancels {
+		return false, h.cancelled(ctx, h.tick(ctx, nil))
+	}
+	return true, nil
+}
+
+// applied takes the next record into the hand.
+func (h *hand) applied(c commit, mv machine.Move, rec machine.Record, cs []store.Change) error {
+	visited := rec.Visit != h.rec.Visit
+	h.rec = rec
+	if c.raw != nil {
+		h.raw, h.state = c.raw, c.state
+	}
+	if visited {
+		h.fresh = true
+	} else if mv.What == machine.Tries {
+		h.fresh = false
+		s, err := h.p.Decode(h.raw)
+		if err != nil {
+			return err
+		}
+		h.state = s
+	}
+	if moves(cs) {
+		h.e.kick()
+	}
+	if mv.End && h.e.c.Trace.Ended != nil {
+		h.e.c.Trace.Ended(h.run.ID, rec.Status, rec.Err)
+	}
+	if mv.Release {
+		return errLetGo
+	}
+	return nil
+}
+
+// moves reports whether changes make other runs due.
+func moves(cs []store.Change) bool {
+	for _, c := range cs {
+		if len(c.Create) > 0 || len(c.Letters) > 0 || c.Takeover {
+			return true
+		}
+	}
+	return false
+}
+
+// changes turns a decision into what the store applies: the run's own change first, then those of other runs that move
+// with it.
+func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.Record, []store.Change, error) {
+	rec, before := mv.Next, h.rec
+	var record []byte
+	if mv.State && c.raw != nil {
+		var full bool
+		record, full = delta.Next(h.raw, c.raw, rec.Deltas)
+		rec.Last, rec.Size, rec.Hash = before.Steps+1, len(c.raw), hash(c.raw)
+		if full {
+			rec.Full, rec.Deltas = rec.Last, 0
+		} else {
+			rec.Deltas += len(record)
+		}
+	}
+	ch := store.Change{Run: h.run.ID, Epoch: h.lease.Epoch, Key: c.key, Seen: rec.Inbox, Release: mv.Release, After: mv.After, End: mv.End}
+	ch.Add = h.stepRows(mv, rec, record, c.visit)
+	if mv.What == machine.Moves {
+		ch.Version = h.p.Shape.Version
+	}
+	events := eventRows(mv.Events)
+	var others []store.Change
+	if mv.End {
+		ch.Keep = h.retain()
+		if mv.What != machine.Merges {
+			closing, err := h.finish(ctx, c, mv, &rec, &ch)
+			if err != nil {
+				return rec, nil, err
+			}
+			last := len(events) - 1
+			events = append(events[:last:last], append(closing, events[last])...)
+		}
+		letters, err := h.tell(ctx, &rec, mv, &others)
+		if err != nil {
+			return rec, nil, err
+		}
+		ch.Letters = append(ch.Letters, letters...)
+		rec.Waiters = nil
+	}
+	ch.Add = append(ch.Add, events...)
+	if c.visit != nil {
+		others = append(others, c.visit.brings(&ch, c)...)
+	}
+	if mv.End || rec.Visit != before.Visit {
+		for _, w := range before.Waits {
+			if w.Question != "" {
+				ch.Drop = append(ch.Drop, w.Question)
+			}
+		}
+		letters, err := h.orphans(ctx, before)
+		if err != nil {
+			return rec, nil, err
+		}
+		ch.Letters = append(ch.Letters, letters...)
+	}
+	row, err := rec.Encode()
+	if err != nil {
+		return rec, nil, err
+	}
+	ch.Status, ch.Node, ch.Outcome, ch.Row = string(rec.Status), rec.Node, rec.Outcome, row
+	return rec, append([]store.Change{ch}, others...), nil
+}
+
+func (h *hand) retain() time.Duration {
+	if h.p == nil {
+		return 0
+	}
+	return h.p.Shape.Retain
+}
+
+func (h *hand) stepRows(mv machine.Move, rec machine.Record, record []byte, v *visit) []store.Row {
+	rows := make([]store.Row, 0, len(mv.Log)+len(mv.Events))
+	for i, e := range mv.Log {
+		head := stepHead{
+			Entry: e, Attempt: rec.Attempt, Visit: h.rec.Visit, Try: h.rec.Try, Worker: h.w.id, Version: h.run.Version,
+			Last: rec.Last, Full: rec.Full, Hash: rec.Hash,
+		}
+		if i == 0 {
+			head.From, head.Upto = h.rec.Calls, h.calls.Load()
+			if v != nil {
+				head.MS, head.Cost = time.Since(v.began).Milliseconds(), v.cost.Load()
+			}
+		} else {
+			record = nil
+		}
+		rows = append(rows, store.Row{Stream: store.Step, Data: frame(head, record)})
+	}
+	return rows
+}
+
+// finishError is an error of the graph's last functions.
+type finishError struct{ err error }
+
+func (f *finishError) Error() string { return f.err.Error() }
+func (f *finishError) Unwrap() error { return f.err }
+
+// finish makes the output and the closing events of an ending run.
+func (h *hand) finish(ctx context.Context, c commit, mv machine.Move, rec *machine.Record, ch *store.Change) (closing []store.Row, err error) {
+	state := c.state
+	if c.raw == nil {
+		if state, err = h.p.Decode(h.raw); err != nil {
+			return nil, &finishError{err}
+		}
+	}
+	end := host.Ending{
+		Run: h.run.ID, Terminal: rec.Node, Outcome: rec.Outcome, Attempt: rec.Attempt, Cost: h.cost(ctx),
+		Duration: rec.Ended.Sub(rec.Began), Path: func() []string { return h.path(ctx) },
+	}
+	if rec.Err != nil {
+		end.Err = rec.Err
+	}
+	if c.terminal >= 0 {
+		var out []byte
+		if err := guard("Finish", func() (err error) { out, err = h.p.Finish(state, end); return err }); err != nil {
+			return nil, &finishError{err}
+		}
+		if len(out) > MaxState {
+			return nil, &finishError{exhausted("the output has %d bytes, at most %d are allowed", len(out), MaxState)}
+		}
+		if len(out) <= inline {
+			rec.Output = out
+		} else {
+			rec.Large = hash(out)
+			ch.Add = append(ch.Add, store.Row{Stream: store.Blob, Key: rec.Large, Data: out})
+		}
+	}
+	var es []host.Event
+	if err := guard("Closing", func() (err error) { es, err = h.p.Closing(state, end); return err }); err != nil {
+		if rec.Node != pawl.TerminalFailed {
+			return nil, &finishError{err}
+		}
+		ch.Add = append(ch.Add, store.Row{Stream: store.Audit, Data: encode(audit{Did: "closing_failed", What: err.Error()})})
+	}
+	for _, v := range es {
+		if len(v.Data) > MaxEvent {
+			return nil, &finishError{exhausted("closing event %q has %d bytes, at most %d are allowed", v.Type, len(v.Data), MaxEvent)}
+		}
+		closing = append(closing, store.Row{Stream: store.Event, Data: encode(event{Type: v.Type, Data: v.Data})})
+	}
+	return closing, nil
+}
+
+// cost is what the run has cost so far, in micro-dollars, over all attempts.
+func (h *hand) cost(ctx context.Context) int64 {
+	r, err := h.e.store.Get(ctx, everything, h.run.ID)
+	if err != nil {
+		r = h.run
+	}
+	return h.rec.Before + used(r, pawl.MeterUSD)
+}
+
+func used(r store.Run, meter string) int64 {
+	for _, c := range r.Counters {
+		if c.Meter == meter {
+			return c.Used
+		}
+	}
+	return 0
+}
+
+// path is the nodes of this attempt in the order of their visits, the one under way included.
+func (h *hand) path(ctx context.Context) (names []string) {
+	rows, err := h.e.store.Read(ctx, everything, h.run.ID, store.Query{Stream: store.Step})
+	if err != nil {
+		h.e.c.Trace.fault("path", err)
+		return nil
+	}
+	for _, row := range rows {
+		head, _, err := unframe(row)
+		if err == nil && head.Attempt == h.rec.Attempt && head.Last == row.Seq && head.Name == head.Before {
+			names = append(names, head.Name)
+		}
+	}
+	return append(names, h.rec.Node)
+}
+
+func unmarshal(row store.Row, v any) error { return json.Unmarshal(row.Data, v) }

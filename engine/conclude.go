@@ -1,0 +1,254 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"pawl"
+	"pawl/internal/host"
+	"pawl/internal/machine"
+	"pawl/store"
+)
+
+// advance takes the first edge that holds.
+func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) error {
+	raw, err := h.p.encode(next, h.rec.Node)
+	if err != nil {
+		return h.failed(ctx, v, t, err)
+	}
+	choices, err := h.p.m.Open(h.rec, t.Answered)
+	if err != nil {
+		return err
+	}
+	_, node, err := h.p.m.Node(h.rec)
+	if err != nil {
+		return err
+	}
+	edge, spent := -1, []int(nil)
+	err = guard("a condition of node "+h.rec.Node, func() error {
+		for _, c := range choices {
+			if c.Kind == host.When && !h.p.Holds(node, c.Edge, next) {
+				continue
+			}
+			if c.Spent {
+				spent = append(spent, c.Edge)
+				continue
+			}
+			edge = c.Edge
+			return nil
+		}
+		return nil
+	})
+	if err != nil {
+		return h.fail(ctx, t, h.at(err))
+	}
+	key := ""
+	if h.p.Shape.Nodes[node].Keyed {
+		if err := guard("Key", func() error { key = h.p.Key(node, next); return nil }); err != nil {
+			return h.fail(ctx, t, h.at(err))
+		}
+	}
+	to := h.p.Shape.Nodes[node].Edges[edge].To
+	failure, err := h.failure(to, next)
+	if err != nil {
+		return h.fail(ctx, t, h.at(err))
+	}
+	c := commit{state: next, raw: raw, visit: v, terminal: to, key: key, background: true, decide: func(r machine.Record) (machine.Move, error) {
+		return h.p.m.Advance(r, t, edge, spent, failure)
+	}}
+	err = h.commit(ctx, c)
+	var taken *store.Taken
+	if errors.As(err, &taken) {
+		return h.merge(ctx, t, taken.Owner)
+	}
+	return err
+}
+
+// failure is the error of a Fail terminal.
+func (h *hand) failure(node int, s any) (out *pawl.Error, err error) {
+	n := h.p.Shape.Nodes[node]
+	if n.Kind != host.Fail {
+		return nil, nil
+	}
+	var given error
+	if err := guard("the error of terminal "+n.Name, func() error { given = h.p.Failure(node, s); return nil }); err != nil {
+		return nil, err
+	}
+	if given == nil {
+		return &pawl.Error{Code: n.Name, Node: n.Name, Text: "the run ended in " + n.Name}, nil
+	}
+	e := *pawl.Coded(given)
+	e.Node = n.Name
+	return &e, nil
+}
+
+// failed decides after a try that failed: the next one, an error edge, or the end.
+func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) error {
+	n, node, merr := h.p.m.Node(h.rec)
+	if merr != nil {
+		return merr
+	}
+	cause := h.at(err)
+	if after, ok := pawl.Retryable(err); ok && h.rec.Try <= n.Retry.Max {
+		return h.retry(ctx, v, t, n, cause, after)
+	}
+	edge, spent, folded := -1, []int(nil), any(nil)
+	choices, merr := h.p.m.Errors(h.rec, t.Answered)
+	if merr != nil {
+		return merr
+	}
+	gerr := guard("an error edge of node "+n.Name, func() error {
+		for _, c := range choices {
+			copied, err := h.p.Decode(h.raw)
+			if err != nil {
+				return err
+			}
+			f, ok := h.p.Claims(node, c.Edge, copied, cause)
+			if !ok {
+				continue
+			}
+			if c.Spent {
+				spent = append(spent, c.Edge)
+				continue
+			}
+			edge, folded = c.Edge, f
+			return nil
+		}
+		return nil
+	})
+	if gerr != nil {
+		return h.fail(ctx, t, h.at(gerr))
+	}
+	if edge < 0 {
+		return h.fail(ctx, t, cause)
+	}
+	raw, err := h.p.encode(folded, n.Name)
+	if err != nil {
+		return h.fail(ctx, t, h.at(err))
+	}
+	to := n.Errors[edge].To
+	failure, err := h.failure(to, folded)
+	if err != nil {
+		return h.fail(ctx, t, h.at(err))
+	}
+	return h.commit(ctx, commit{state: folded, raw: raw, visit: v, terminal: to, decide: func(r machine.Record) (machine.Move, error) {
+		return h.p.m.Claim(r, t, edge, spent, cause, failure)
+	}})
+}
+
+// at is an error in its recorded form, with the node where it happened.
+func (h *hand) at(err error) *pawl.Error {
+	e := *pawl.Coded(err)
+	if e.Node == "" {
+		e.Node = h.rec.Node
+	}
+	return &e
+}
+
+// retry makes the next try durable, and waits for it in hand where that is short.
+func (h *hand) retry(ctx context.Context, v *visit, t machine.Tick, n *host.Node, cause *pawl.Error, atLeast time.Duration) error {
+	after := machine.Backoff(n.Retry, h.rec.Try, fmt.Sprintf("%s/%d", h.run.ID, h.rec.Visit), atLeast)
+	err := h.commit(ctx, commit{visit: v, terminal: -1, decide: func(r machine.Record) (machine.Move, error) {
+		return h.p.m.Retry(r, t, cause, after)
+	}})
+	if err != nil {
+		return err
+	}
+	h.pause(ctx, after)
+	return nil
+}
+
+// pause sits a short wait out, unless the hand must let go.
+func (h *hand) pause(ctx context.Context, d time.Duration) {
+	end := time.Now().Add(d)
+	for h.interrupted() == nil && !h.w.draining() && ctx.Err() == nil {
+		left := time.Until(end)
+		if left <= 0 {
+			return
+		}
+		wait(ctx, min(left, 50*time.Millisecond), nil)
+	}
+}
+
+// fail ends the run with an error that nothing claimed.
+func (h *hand) fail(ctx context.Context, t machine.Tick, err *pawl.Error) error {
+	return h.commit(ctx, commit{terminal: -1, decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Fail(r, t, err) }})
+}
+
+// cancelled ends the run that was asked to end.
+func (h *hand) cancelled(ctx context.Context, t machine.Tick) error {
+	if h.rec.Cancel == nil { // interrupted by a notice, and the letter is not there: look again
+		h.mu.Lock()
+		h.cause = nil
+		h.mu.Unlock()
+		return nil
+	}
+	return h.commit(ctx, commit{terminal: -1, decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Cancelled(r, t) }})
+}
+
+// giveBack releases the run because the worker stops.
+func (h *hand) giveBack(ctx context.Context, t machine.Tick) error {
+	return h.commit(ctx, commit{terminal: -1, decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Stop(r, t) }})
+}
+
+// hold parks a run that no graph here can go on with.
+func (h *hand) hold(ctx context.Context, reason string) error {
+	t := h.tick(ctx, nil)
+	return h.commit(ctx, commit{terminal: -1, decide: func(r machine.Record) (machine.Move, error) { return machine.Hold(r, t, reason) }})
+}
+
+// park throws the execution away until what it waits for has come.
+func (h *hand) park(ctx context.Context, v *visit, t machine.Tick) error {
+	v.mu.Lock()
+	waits, families := slices.Clone(v.waits), v.families()
+	v.mu.Unlock()
+	return h.commit(ctx, commit{visit: v, terminal: -1, parks: true, decide: func(r machine.Record) (machine.Move, error) {
+		return h.p.m.Park(r, t, waits, counted(families, r.Families))
+	}})
+}
+
+// counted takes over what letters have said of children while the visit was executed.
+func counted(mine, known []machine.Family) []machine.Family {
+	out := slices.Clone(mine)
+	for i := range out {
+		for _, k := range known {
+			if k.Key == out[i].Key && out[i].Done >= 0 && k.Done > out[i].Done {
+				out[i].Done, out[i].Failed = k.Done, k.Failed
+			}
+		}
+	}
+	return out
+}
+
+// migrate carries a run of an older version over to the graph that is registered.
+func (h *hand) migrate(ctx context.Context) error {
+	f := h.p.Migrations[h.run.Version]
+	if f == nil {
+		return h.hold(ctx, "version "+h.run.Version+" is gone and nothing migrates from it")
+	}
+	var to host.Moved
+	err := guard("Migrate", func() (err error) { to, err = f(host.Moved{Node: h.rec.Node, State: h.raw}); return err })
+	var state any
+	if err == nil {
+		state, err = h.p.Decode(to.State)
+	}
+	var raw []byte
+	if err == nil {
+		raw, err = h.p.encode(state, to.Node)
+	}
+	if err == nil {
+		_, err = h.p.m.Migrate(h.rec, h.tick(ctx, nil), to.Node)
+	}
+	if err != nil {
+		return h.hold(ctx, fmt.Sprintf("the migration from version %s failed: %v", h.run.Version, err))
+	}
+	t := h.tick(ctx, nil)
+	err = h.commit(ctx, commit{state: state, raw: raw, terminal: -1, decide: func(r machine.Record) (machine.Move, error) {
+		return h.p.m.Migrate(r, t, to.Node)
+	}})
+	h.run.Version = h.p.Shape.Version
+	return err
+}

@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"pawl"
+	"pawl/internal/host"
+	"pawl/internal/machine"
+	"pawl/store"
+)
+
+// Config of an engine. The zero value works.
+type Config struct {
+	Slots   int           // runs in hand at once; default 64
+	Lease   time.Duration // default 10 s
+	Renew   time.Duration // default Lease/3
+	Poll    time.Duration // how often to look without a notice; default 1 s
+	Abandon time.Duration // how long a node that ignores the end of its context is waited for; default 1 s
+	Outage  time.Duration // how long a run in hand waits for a store that is unavailable; default Lease
+	Limits  map[string]Limit
+	Trace   Trace
+}
+
+// Limit is shared by all workers of a store: at most Burst calls at once and one every Every afterwards (Every 0: no
+// rate), and at most Max under way (0: any number).
+type Limit struct {
+	Every time.Duration
+	Burst int
+	Max   int
+}
+
+func (c Config) withDefaults() (Config, error) {
+	c.Slots = cmp.Or(c.Slots, 64)
+	c.Lease = cmp.Or(c.Lease, 10*time.Second)
+	c.Renew = cmp.Or(c.Renew, c.Lease/3)
+	c.Poll = cmp.Or(c.Poll, time.Second)
+	c.Abandon = cmp.Or(c.Abandon, time.Second)
+	c.Outage = cmp.Or(c.Outage, c.Lease)
+	var faults []error
+	if c.Slots < 1 {
+		faults = append(faults, fmt.Errorf("Slots is %d", c.Slots))
+	}
+	if c.Renew >= c.Lease || c.Lease < 0 || c.Renew < 0 {
+		faults = append(faults, fmt.Errorf("Renew (%s) must be shorter than Lease (%s)", c.Renew, c.Lease))
+	}
+	if c.Poll < 0 || c.Abandon < 0 || c.Outage < 0 {
+		faults = append(faults, errors.New("a negative duration"))
+	}
+	for name, l := range c.Limits {
+		if l.Every < 0 || l.Burst < 0 || l.Max < 0 || l.Every == 0 && l.Max == 0 {
+			faults = append(faults, fmt.Errorf("limit %q: %+v", name, l))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return c, &pawl.Error{Code: pawl.CodeInvalid, Op: "configure", Text: "engine: " + err.Error()}
+	}
+	return c, nil
+}
+
+// program is one graph that this engine can run.
+type program struct {
+	*host.Program
+	w     *pawl.Workflow
+	m     machine.Machine
+	input *validator
+}
+
+// Engine runs graphs on a store. It starts nothing by itself: Work and WorkRun do.
+type Engine struct {
+	store store.Store
+	c     Config
+	clock func(context.Context) (time.Time, error)
+
+	byKind  map[string]*program // name@version, also of versions that can be migrated from
+	byName  map[string]*program // the version that new runs get
+	ordered []*program
+	kinds   []string
+
+	hub hub
+
+	mu      sync.Mutex
+	workers map[*worker]bool
+}
+
+// New makes an engine for built workflows. Their children are registered with them. Several versions of one name may be
+// registered; new runs get the one that comes last.
+func New(s store.Store, ws []*pawl.Workflow, c Config) (*Engine, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		store: s, c: c, clock: s.Now, workers: map[*worker]bool{},
+		byKind: map[string]*program{}, byName: map[string]*program{},
+	}
+	var faults []error
+	for _, w := range ws {
+		faults = append(faults, e.register(w, true))
+	}
+	for _, p := range e.ordered {
+		for from := range p.Migrations {
+			kind := store.Kind(p.Shape.Name, from)
+			if e.byKind[kind] == nil {
+				e.byKind[kind] = p
+			}
+		}
+	}
+	for k := range e.byKind {
+		e.kinds = append(e.kinds, k)
+	}
+	slices.Sort(e.kinds)
+	if err := errors.Join(faults...); err != nil {
+		return nil, &pawl.Error{Code: pawl.CodeInvalid, Op: "register", Text: err.Error()}
+	}
+	return e, nil
+}
+
+func (e *Engine) register(w *pawl.Workflow, top bool) error {
+	if w == nil {
+		return errors.New("engine: an empty workflow")
+	}
+	for _, c := range w.Children() {
+		if err := e.register(c, false); err != nil {
+			return err
+		}
+	}
+	if old := e.byKind[w.ID()]; old != nil {
+		if old.Shape.Fingerprint != w.Fingerprint() {
+			return fmt.Errorf("engine: two different graphs are called %s", w.ID())
+		}
+		if top {
+			e.byName[w.Name()] = old
+		}
+		return nil
+	}
+	v, err := newValidator(w.Input())
+	if err != nil {
+		return fmt.Errorf("engine: %s: input schema: %w", w.ID(), err)
+	}
+	p := &program{Program: w.Program(), w: w, input: v}
+	p.m = machine.Machine{Shape: &p.Shape}
+	e.byKind[w.ID()] = p
+	if top || e.byName[w.Name()] == nil {
+		e.byName[w.Name()] = p
+	}
+	e.ordered = append(e.ordered, p)
+	return nil
+}
+
+// find returns the program for a name, or for name@version.
+func (e *Engine) find(workflow string) (*program, error) {
+	if p := e.byName[workflow]; p != nil {
+		return p, nil
+	}
+	if p := e.byKind[workflow]; p != nil && p.w.ID() == workflow {
+		return p, nil
+	}
+	return nil, &pawl.Error{Code: pawl.CodeNotFound, Text: fmt.Sprintf("there is no workflow %q", workflow)}
+}
+
+// Now is the store's clock, and this process's where the store does not answer: only for showing.
+func (e *Engine) now(ctx context.Context) time.Time {
+	t, err := e.clock(ctx)
+	if err != nil {
+		return time.Now().UTC()
+	}
+	return t
+}
+
+// Trace is called as work goes on. Every field may be nil; none may block.
+type Trace struct {
+	Claimed func(run, node string, epoch int64)
+	Visit   func(Visited)
+	Call    func(Called)
+	Ended   func(run string, status pawl.Status, err *pawl.Error)
+	Fault   func(op string, err error) // the engine goes on, but somebody should know
+}
+
+// Visited is one execution of a node.
+type Visited struct {
+	Run, Workflow, Node string
+	Visit               int64
+	Try                 int
+	Took                time.Duration
+	Err                 error
+}
+
+// Called is one end of a call, or a recorded one that was read.
+type Called struct {
+	Run, Node, Key string
+	Visit          int64
+	Took           time.Duration
+	Recorded       bool
+	Err            error
+}
+
+func (t Trace) fault(op string, err error) {
+	if t.Fault != nil && err != nil {
+		t.Fault(op, err)
+	}
+}

@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"pawl"
+	"pawl/internal/machine"
+	"pawl/store"
+)
+
+// hand is one run in the hand of a worker: all that the engine knows of it while it holds the lease. Only the goroutine
+// that drives it touches it, but for the fields behind mu.
+type hand struct {
+	e     *Engine
+	w     *worker
+	run   store.Run
+	lease store.Lease
+	p     *program
+	rec   machine.Record
+	head  Head
+	state any    // the live value
+	raw   []byte // the committed one
+	read  atomic.Int64
+
+	calls, events atomic.Int64 // numbers of the last rows that were seen
+	fresh         bool         // nothing of this visit can have been recorded before
+	runtimeCap    int64        // milliseconds; below zero: none
+
+	mu    sync.Mutex
+	cause error  // why the hand must let go: ErrFenced, ErrCancelled or ErrDrained
+	visit *visit // the execution under way
+}
+
+func newHand(w *worker, r store.Run) *hand {
+	h := &hand{e: w.e, w: w, run: r, lease: store.Lease{Run: r.ID, Epoch: r.Epoch}, runtimeCap: -1}
+	for _, c := range r.Counters {
+		if c.Meter == pawl.MeterRuntime {
+			h.runtimeCap = c.Cap
+		}
+	}
+	return h
+}
+
+// interrupt makes the execution under way end for a cause. The first one counts, but a lost lease outdoes the others.
+func (h *hand) interrupt(cause error) {
+	h.mu.Lock()
+	if h.cause == nil || cause == pawl.ErrFenced {
+		h.cause = cause
+	}
+	v := h.visit
+	h.mu.Unlock()
+	if v != nil {
+		v.close(cause)
+	}
+}
+
+func (h *hand) interrupted() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cause
+}
+
+// peek looks whether a letter says cancel. It does not take the letters: the driving goroutine does.
+func (h *hand) peek(ctx context.Context) {
+	letters, upto, err := h.letters(ctx, h.read.Load())
+	if err != nil {
+		h.e.c.Trace.fault("read letters", err)
+		return
+	}
+	h.read.Store(upto)
+	for _, l := range letters {
+		if l.Cancel != nil {
+			h.interrupt(pawl.ErrCancelled)
+		}
+	}
+}
+
+func (h *hand) letters(ctx context.Context, after int64) (letters []machine.Letter, upto int64, err error) {
+	rows, err := h.e.store.Read(ctx, everything, h.run.ID, store.Query{Stream: store.Inbox, After: after})
+	if err != nil {
+		return nil, after, err
+	}
+	upto = after
+	for _, row := range rows {
+		var l machine.Letter
+		if err := unmarshal(row, &l); err != nil {
+			return nil, after, err
+		}
+		letters, upto = append(letters, l), row.Seq
+	}
+	return letters, upto, nil
+}
+
+// receive takes the letters into the record.
+func (h *hand) receive(ctx context.Context) error {
+	letters, upto, err := h.letters(ctx, h.rec.Inbox)
+	if err != nil {
+		return err
+	}
+	h.rec = machine.Receive(h.rec, letters, upto)
+	h.read.Store(max(h.read.Load(), upto))
+	return nil
+}
+
+// errLetGo ends the driving of a run: it ended, it was parked, or another worker has it.
+var errLetGo = errors.New("engine: the run is out of hand")
+
+// drive takes a run from visit to visit until it is out of hand.
+func (h *hand) drive(ctx context.Context) {
+	err := h.open(ctx)
+	for err == nil {
+		err = h.step(ctx)
+	}
+	switch {
+	case errors.Is(err, errLetGo), errors.Is(err, pawl.ErrFenced), ctx.Err() != nil:
+	default:
+		// The lease runs out and another claim tries again: nothing is lost, but somebody should know.
+		h.e.c.Trace.fault(fmt.Sprintf("run %s at %s", h.run.ID, h.rec.Node), err)
+	}
+}
+
+// open reads what is known of a claimed run.
+func (h *hand) open(ctx context.Context) (err error) {
+	if h.rec, h.head, err = parts(h.run); err != nil {
+		return err
+	}
+	h.read.Store(h.rec.Inbox)
+	h.saw(h.rec.Calls, h.rec.Events)
+	h.fresh = h.run.Epoch-h.rec.Epoch == 1 && len(h.rec.Waits) == 0 && h.rec.Try == 1
+	if h.e.c.Trace.Claimed != nil {
+		h.e.c.Trace.Claimed(h.run.ID, h.rec.Node, h.run.Epoch)
+	}
+	if h.run.Inbox > h.rec.Inbox {
+		if err := h.receive(ctx); err != nil {
+			return err
+		}
+	}
+	h.p = h.e.byKind[h.run.Kind()]
+	if h.p == nil {
+		return h.hold(ctx, "version "+h.run.Version+" of "+h.run.Workflow+" is not registered here")
+	}
+	if !h.p.fits(h.run, h.rec) {
+		return h.hold(ctx, fmt.Sprintf("the graph of %s changed without a new version (fingerprint %s, the run has %s)",
+			h.run.Kind(), h.p.Shape.Fingerprint, h.rec.Fingerprint))
+	}
+	if h.raw, err = h.e.stateAt(ctx, everything, h.run.ID, h.rec.Full, h.rec.Steps, h.rec.Hash); err != nil {
+		return err
+	}
+	if h.run.Version != h.p.Shape.Version {
+		if err := h.migrate(ctx); err != nil {
+			return err
+		}
+	}
+	if h.state, err = h.p.Decode(h.raw); err != nil {
+		return h.hold(ctx, "the state does not fit the graph's state type: "+err.Error())
+	}
+	if machine.CrashLoop(h.rec, h.run.Epoch) {
+		return h.fail(ctx, h.tick(ctx, nil), &pawl.Error{Code: pawl.CodeCrashLoop, Node: h.rec.Node,
+			Text: fmt.Sprintf("node %q was begun %d times and came to no end", h.rec.Node, pawl.MaxClaims)})
+	}
+	return nil
+}
+
+// step makes one visit, or one try of it, to its commit.
+func (h *hand) step(ctx context.Context) error {
+	if h.read.Load() > h.rec.Inbox {
+		if err := h.receive(ctx); err != nil {
+			return err
+		}
+	}
+	switch {
+	case h.rec.Cancel != nil:
+		return h.cancelled(ctx, h.tick(ctx, nil))
+	case errors.Is(h.interrupted(), pawl.ErrFenced):
+		return errLetGo
+	case h.w.draining() || h.interrupted() != nil:
+		return h.giveBack(ctx, h.tick(ctx, nil))
+	}
+	v := h.newVisit(ctx)
+	h.mu.Lock()
+	h.visit = v
+	cause := h.cause
+	h.mu.Unlock()
+	if cause != nil {
+		v.close(cause)
+	}
+	next, err := v.execute(h.state)
+	h.mu.Lock()
+	h.visit = nil
+	h.mu.Unlock()
+	return h.conclude(ctx, v, next, err)
+}
+
+// conclude decides what becomes of an execution. Whatever closed the visit outdoes what the node returned.
+func (h *hand) conclude(ctx context.Context, v *visit, next any, err error) error {
+	cause := v.cause()
+	if cause == nil && err == nil {
+		v.orphaned()
+	}
+	t := h.tick(ctx, v)
+	switch {
+	case errors.Is(cause, pawl.ErrFenced):
+		return errLetGo
+	case errors.Is(cause, pawl.ErrCancelled):
+		if err := h.receive(ctx); err != nil {
+			return err
+		}
+		return h.cancelled(ctx, t)
+	case errors.Is(cause, pawl.ErrDrained):
+		return h.giveBack(ctx, h.tick(ctx, nil))
+	case errors.Is(cause, pawl.ErrParked):
+		return h.park(ctx, v, t)
+	case v.broken() != nil: // the store did not take what the visit recorded
+		return v.broken()
+	case err != nil:
+		return h.failed(ctx, v, t, err)
+	}
+	return h.advance(ctx, v, t, next)
+}
+
+// tick is what the machine is told at a decision.
+func (h *hand) tick(ctx context.Context, v *visit) machine.Tick {
+	t := machine.Tick{Now: h.e.now(ctx), Epoch: h.lease.Epoch, Calls: h.calls.Load(), Events: h.events.Load()}
+	if v != nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		t.Took, t.Notes, t.Answered = time.Since(v.began), v.notes, v.answered
+	}
+	return t
+}
+
+func (h *hand) saw(calls, events int64) {
+	raise(&h.calls, calls)
+	raise(&h.events, events)
+}
+
+func raise(a *atomic.Int64, to int64) {
+	for old := a.Load(); to > old && !a.CompareAndSwap(old, to); old = a.Load() {
+	}
+}

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"pawl"
+	"pawl/store"
+)
+
+// charges are those of a budget, in the run and in every ancestor, in a fixed order.
+func (v *visit) charges(b pawl.Budget) (out []store.Charge) {
+	meters := make([]string, 0, len(b))
+	for m := range b {
+		meters = append(meters, m)
+	}
+	slices.Sort(meters)
+	for _, m := range meters {
+		if b[m] == 0 {
+			continue
+		}
+		out = append(out, store.Charge{Run: v.h.run.ID, Meter: m, N: b[m]})
+		for _, a := range v.h.head.Ancestors {
+			out = append(out, store.Charge{Run: a, Meter: m, N: b[m]})
+		}
+	}
+	return out
+}
+
+// Charge counts now and durably, inside a call only.
+func (v *visit) Charge(ctx context.Context, meter string, n int64) error {
+	if scopeOf(ctx) == nil {
+		return pawl.ErrNotInCall
+	}
+	_, err := v.record(ctx, nil, v.charges(pawl.Budget{meter: n}))
+	return err
+}
+
+// Hold reserves; what settle gives back is recorded with the call's end, and lost with a crash: then it counts in full.
+func (v *visit) Hold(ctx context.Context, meter string, n int64) (func(int64), error) {
+	s := scopeOf(ctx)
+	if s == nil {
+		return nil, pawl.ErrNotInCall
+	}
+	if err := v.Charge(ctx, meter, n); err != nil {
+		return nil, err
+	}
+	var once sync.Once
+	return func(spent int64) {
+		once.Do(func() {
+			back := v.charges(pawl.Budget{meter: n - min(max(spent, 0), n)})
+			for i := range back {
+				back[i].N = -back[i].N
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.back = append(s.back, back...)
+		})
+	}, nil
+}
+
+// Cap lowers a cap of the run, now and durably.
+func (v *visit) Cap(ctx context.Context, meter string, n int64) error {
+	if err := v.open(); err != nil {
+		return err
+	}
+	_, err := v.h.e.store.Append(ctx, v.h.lease, store.Batch{Caps: []store.Counter{{Meter: meter, Cap: n}}})
+	if err != nil {
+		return v.breaks(err)
+	}
+	if meter != pawl.MeterRuntime {
+		return nil
+	}
+	v.mu.Lock()
+	if v.h.runtimeCap < 0 || n < v.h.runtimeCap {
+		v.h.runtimeCap = n
+	}
+	n = v.h.runtimeCap
+	v.mu.Unlock()
+	return v.runtime(n)
+}
+
+// open is nil while the visit is.
+func (v *visit) open() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.why != nil {
+		return v.refusal()
+	}
+	return nil
+}
+
+// Remaining reads the counters of the run and of its ancestors.
+func (v *visit) Remaining(ctx context.Context, meter string) (int64, error) {
+	least := int64(-1)
+	for _, id := range append([]string{v.h.run.ID}, v.h.head.Ancestors...) {
+		r, err := v.h.e.store.Get(ctx, everything, id)
+		if err != nil {
+			return 0, coded("remaining", id, err)
+		}
+		for _, c := range r.Counters {
+			if c.Meter != meter || c.Cap < 0 {
+				continue
+			}
+			left := c.Cap - c.Used
+			if meter == pawl.MeterRuntime {
+				rec, _, err := parts(r)
+				if err != nil {
+					return 0, err
+				}
+				left = c.Cap - rec.Used(v.h.e.now(ctx)).Milliseconds()
+			}
+			if left = max(left, 0); least < 0 || left < least {
+				least = left
+			}
+		}
+	}
+	return least, nil
+}

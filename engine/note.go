@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"pawl"
+	"pawl/internal/host"
+	"pawl/internal/machine"
+	"pawl/store"
+)
+
+// Emit makes an event durable and visible at once. Events are numbered in their visit, and apart inside each call, so
+// that a re-run knows what it has emitted before, in whatever order its calls run.
+func (v *visit) Emit(ctx context.Context, typ string, data []byte, lasting bool) error {
+	if len(data) > MaxEvent {
+		return exhausted("node %q: event %q has %d bytes, at most %d are allowed", v.n.Name, typ, len(data), MaxEvent)
+	}
+	if err := v.emitting(ctx); err != nil {
+		return err
+	}
+	if !lasting {
+		v.h.e.hub.publish(pawl.Logged{Type: typ, Run: v.h.run.ID, At: v.h.e.now(ctx), Data: data})
+		return nil
+	}
+	if err := v.loadEvents(ctx); err != nil {
+		return err
+	}
+	name := ""
+	if s := scopeOf(ctx); s != nil {
+		name = s.key
+	}
+	ev := event{Type: typ, Data: data}
+	v.mu.Lock()
+	if v.emits == nil {
+		v.emits = map[string]int{}
+	}
+	v.emits[name]++
+	key := fmt.Sprintf("%d/%d/%s", v.h.rec.Visit, v.emits[name], name)
+	old, known := v.emitted[key]
+	if !known {
+		v.emitted[key] = ev
+	}
+	v.mu.Unlock()
+	if known && sameEvent(old, ev) {
+		return nil
+	}
+	if known {
+		v.note("diverged", encode(map[string]any{"event": typ, "number": key}))
+	}
+	_, err := v.record(ctx, []store.Row{{Stream: store.Event, Key: key, Data: encode(ev)}}, nil)
+	return err
+}
+
+// emitting refuses events of a visit that is over; inside a call they go on while the call does.
+func (v *visit) emitting(ctx context.Context) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.why != nil && (scopeOf(ctx) == nil || ends(v.why)) {
+		return v.refusal()
+	}
+	return nil
+}
+
+func (v *visit) loadEvents(ctx context.Context) error {
+	v.mu.Lock()
+	loaded := v.emitted != nil
+	v.mu.Unlock()
+	if loaded {
+		return nil
+	}
+	rows, err := v.h.e.store.Read(ctx, everything, v.h.run.ID, store.Query{Stream: store.Event, After: v.h.rec.Events})
+	if err != nil {
+		return v.breaks(err)
+	}
+	known := map[string]event{}
+	for _, row := range rows {
+		if row.Key == "" {
+			continue
+		}
+		var ev event
+		if err := unmarshal(row, &ev); err != nil {
+			return v.breaks(err)
+		}
+		known[row.Key] = ev // the last one: what diverged replaces what was there
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.emitted == nil {
+		v.emitted = known
+	}
+	return nil
+}
+
+// Note adds a row to the step log, with the commit of this try.
+func (v *visit) Note(_ context.Context, step string, payload []byte) error {
+	if len(payload) > MaxEvent {
+		return exhausted("node %q: note %q has %d bytes, at most %d are allowed", v.n.Name, step, len(payload), MaxEvent)
+	}
+	if err := v.open(); err != nil {
+		return err
+	}
+	v.note(step, payload)
+	return nil
+}
+
+func (v *visit) note(step string, payload []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.notes = append(v.notes, machine.Entry{Name: step, Before: v.h.rec.Node, After: v.h.rec.Node, Payload: payload})
+}
+
+// Annotate adds attributes to the call that ctx belongs to, or to the visit as a note.
+func (v *visit) Annotate(ctx context.Context, attrs ...any) {
+	set := map[string]any{}
+	for i := 0; i+1 < len(attrs); i += 2 {
+		set[fmt.Sprint(attrs[i])] = plain(attrs[i+1])
+	}
+	s := scopeOf(ctx)
+	if s == nil {
+		v.note("annotated", encode(set))
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.attrs == nil {
+		s.attrs = map[string]any{}
+	}
+	maps.Copy(s.attrs, set)
+}
+
+// plain makes any value one that can be stored.
+func plain(v any) any {
+	switch v := v.(type) {
+	case nil, bool, string, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		return v
+	case float64:
+		if s := strconv.FormatFloat(v, 'g', -1, 64); s == "NaN" || s == "+Inf" || s == "-Inf" {
+			return s
+		}
+		return v
+	}
+	return fmt.Sprint(v)
+}
+
+func (v *visit) Now(ctx context.Context) time.Time { return v.h.e.now(ctx) }
+
+func (v *visit) Info(context.Context) host.Info {
+	h := v.h
+	return host.Info{
+		Run: h.run.ID, Node: v.n.Name, Tenant: h.run.Tenant, User: h.run.User, Sensitivity: h.head.Sensitivity, Correlation: h.head.Correlation,
+		Attempt: h.rec.Attempt, Visit: int(h.rec.Visit - h.rec.First + 1), Try: h.rec.Try, Labels: maps.Clone(h.head.Labels),
+	}
+}
+
+func (v *visit) Left(edge string) (int, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.h.p.m.Left(v.h.rec, edge, v.answered)
+}

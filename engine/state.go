@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"pawl"
+	"pawl/internal/delta"
+	"pawl/store"
+)
+
+// Limits of what is stored.
+const (
+	MaxState  = 8 << 20
+	MaxResult = 4 << 20
+	MaxEvent  = 256 << 10
+	inline    = 64 << 10 // larger results go into a blob of the run
+)
+
+var everything = store.Scope{All: true}
+
+// frame joins a step's head and its record of the state.
+func frame(head stepHead, state []byte) []byte {
+	h := encode(head)
+	out := binary.AppendUvarint(make([]byte, 0, len(h)+len(state)+4), uint64(len(h)))
+	return append(append(out, h...), state...)
+}
+
+func unframe(row store.Row) (head stepHead, state []byte, err error) {
+	n, w := binary.Uvarint(row.Data)
+	if w <= 0 || n > uint64(len(row.Data)-w) {
+		return head, nil, fmt.Errorf("step %d: the row is broken", row.Seq)
+	}
+	if err := json.Unmarshal(row.Data[w:w+int(n)], &head); err != nil {
+		return head, nil, fmt.Errorf("step %d: %w", row.Seq, err)
+	}
+	return head, row.Data[w+int(n):], nil
+}
+
+// stateAt reads the state that holds after row last, going back to its full copy.
+func (e *Engine) stateAt(ctx context.Context, s store.Scope, run string, full, last int64, want string) ([]byte, error) {
+	rows, err := e.store.Read(ctx, s, run, store.Query{Stream: store.Step, After: full - 1, Limit: int(last - full + 1)})
+	if err != nil {
+		return nil, err
+	}
+	var state []byte
+	for _, row := range rows {
+		_, record, err := unframe(row)
+		if err != nil {
+			return nil, err
+		}
+		if len(record) == 0 {
+			continue
+		}
+		if state, err = delta.Apply(state, record); err != nil {
+			return nil, fmt.Errorf("step %d: %w", row.Seq, err)
+		}
+	}
+	if got := hash(state); got != want {
+		return nil, &pawl.Error{Code: pawl.CodeInternal, Run: run, Text: fmt.Sprintf("the state of step %d does not verify: hash %s, recorded %s", last, got, want)}
+	}
+	return state, nil
+}
+
+// headOf reads the head of one row of the step log.
+func (e *Engine) headOf(ctx context.Context, s store.Scope, run string, step int64) (stepHead, error) {
+	rows, err := e.store.Read(ctx, s, run, store.Query{Stream: store.Step, After: step - 1, Limit: 1})
+	if err != nil {
+		return stepHead{}, err
+	}
+	if len(rows) == 0 || step < 1 {
+		return stepHead{}, &pawl.Error{Code: pawl.CodeNotFound, Run: run, Text: fmt.Sprintf("the run has no step %d", step)}
+	}
+	h, _, err := unframe(rows[0])
+	return h, err
+}
+
+// blob reads a large value.
+func (e *Engine) blob(ctx context.Context, s store.Scope, run, key string) ([]byte, error) {
+	rows, err := e.store.Read(ctx, s, run, store.Query{Stream: store.Blob, Key: key})
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, errors.New("a blob of the run is missing: " + key)
+	}
+	return rows[0].Data, nil
+}
+
+// result is what an entry recorded, wherever it is kept.
+func (e *Engine) result(ctx context.Context, en *entry) ([]byte, error) {
+	if owner, key, ok := strings.Cut(en.Blob, "/"); ok {
+		return e.blob(ctx, everything, owner, key)
+	}
+	return en.Result, nil
+}

@@ -1,0 +1,399 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"pawl"
+	"pawl/internal/host"
+	"pawl/internal/machine"
+	"pawl/store"
+)
+
+// visit is one execution of a node: the host of its calls. It is open until something closes it: the node returns, a
+// call has to wait, the run is cancelled, the lease is lost, the time is up. The first cause counts.
+type visit struct {
+	h      *hand
+	n      *host.Node
+	node   int
+	began  time.Time
+	base   context.Context // of the calls: ends when they must
+	ctx    context.Context // of the node
+	cancel context.CancelCauseFunc
+	abort  context.CancelCauseFunc
+	timers []*time.Timer
+	cost   atomic.Int64
+
+	mu       sync.Mutex
+	why      error // why it is closed
+	fault    error // the store did not take what was to be recorded
+	answered bool
+	keys     map[string]bool
+	made     int // calls begun
+	under    int // calls under way
+	idle     []chan struct{}
+	journal  map[string]*entry
+	emitted  map[string]event
+	emits    map[string]int // next number by scope
+	notes    []machine.Entry
+	waits    []machine.Wait
+	asks     []store.Ask
+	kin      []machine.Family
+	births   []store.NewRun // children to be created
+	restarts []store.Change // of children, for a new try
+	later    []store.NewRun // background runs, created if the node commits
+	clock    *time.Timer    // of the runtime budget
+}
+
+var _ host.Host = (*visit)(nil)
+
+func (h *hand) newVisit(ctx context.Context) *visit {
+	v := &visit{h: h, began: time.Now()}
+	if h.fresh {
+		v.journal, v.emitted = map[string]*entry{}, map[string]event{}
+	}
+	v.base, v.abort = context.WithCancelCause(ctx)
+	v.ctx, v.cancel = context.WithCancelCause(host.With(v.base, v))
+	return v
+}
+
+// ends reports whether a cause ends the calls under way too, and not only the node.
+func ends(cause error) bool {
+	return !errors.Is(cause, pawl.ErrParked) && !errors.Is(cause, pawl.ErrClosed)
+}
+
+// close ends the visit for a cause, if nothing else has; a lost lease outdoes every other cause.
+func (v *visit) close(cause error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.closeLocked(cause)
+}
+
+func (v *visit) closeLocked(cause error) {
+	if v.why == nil || errors.Is(cause, pawl.ErrFenced) || errors.Is(v.why, pawl.ErrParked) && errors.Is(cause, pawl.ErrCancelled) {
+		v.why = cause
+	}
+	v.cancel(cause)
+	if ends(cause) {
+		v.abort(cause)
+	}
+}
+
+// cause is why the visit was closed, but for the node's own return.
+func (v *visit) cause() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if errors.Is(v.why, pawl.ErrClosed) {
+		return nil
+	}
+	return v.why
+}
+
+func (v *visit) broken() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.fault
+}
+
+// breaks notes that the store refused a record, and closes the visit: nothing that follows could be trusted.
+func (v *visit) breaks(err error) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if errors.Is(err, store.ErrStale) {
+		v.closeLocked(pawl.ErrFenced)
+		return pawl.ErrFenced
+	}
+	if v.fault == nil {
+		v.fault = err
+	}
+	v.closeLocked(pawl.ErrClosed)
+	v.abort(err)
+	return pawl.Permanent(coded("record", v.h.run.ID, err))
+}
+
+// execute runs the node to its end, and waits until the calls under way have been recorded.
+func (v *visit) execute(state any) (next any, err error) {
+	n, i, err := v.h.p.m.Node(v.h.rec)
+	if err != nil {
+		return nil, err
+	}
+	v.n, v.node = n, i
+	defer v.finish()
+	if err := v.limits(); err != nil {
+		return nil, err
+	}
+	if err := v.charged(); err != nil {
+		return nil, err
+	}
+	done := make(chan end, 1)
+	go func() {
+		var e end
+		e.err = guard("node "+n.Name, func() (err error) { e.next, err = v.h.p.Run(v.ctx, i, state); return err })
+		done <- e
+	}()
+	e := v.await(done)
+	v.close(pawl.ErrClosed)
+	v.settle()
+	if v.h.e.c.Trace.Visit != nil {
+		v.h.e.c.Trace.Visit(Visited{Run: v.h.run.ID, Workflow: v.h.run.Workflow, Node: n.Name, Visit: v.h.rec.Visit, Try: v.h.rec.Try, Took: time.Since(v.began), Err: e.err})
+	}
+	return e.next, v.overrun(e.err)
+}
+
+// end is what a node returned.
+type end struct {
+	next any
+	err  error
+}
+
+// await waits for the node. One whose context has ended gets as long as calls of it are under way, and then a little
+// more; one that ignores it is left behind, and its calls are refused.
+func (v *visit) await(done <-chan end) end {
+	select {
+	case e := <-done:
+		return e
+	case <-v.ctx.Done():
+	}
+	for range 2 {
+		t := time.NewTimer(v.h.e.c.Abandon)
+		select {
+		case e := <-done:
+			t.Stop()
+			return e
+		case <-t.C:
+			v.settle()
+		}
+	}
+	return end{err: context.Cause(v.ctx)}
+}
+
+// settle waits for the calls under way; for those that ignore the end of their context only a little.
+func (v *visit) settle() {
+	v.mu.Lock()
+	if v.under == 0 {
+		v.mu.Unlock()
+		return
+	}
+	idle := make(chan struct{})
+	v.idle = append(v.idle, idle)
+	v.mu.Unlock()
+	select {
+	case <-idle:
+		return
+	case <-v.base.Done():
+	}
+	t := time.NewTimer(v.h.e.c.Abandon)
+	defer t.Stop()
+	select {
+	case <-idle:
+	case <-t.C:
+	}
+}
+
+// leave counts a call as over.
+func (v *visit) leave() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.under--; v.under == 0 {
+		for _, c := range v.idle {
+			close(c)
+		}
+		v.idle = nil
+	}
+}
+
+// overrun gives an error of a visit that was stopped by a clock its right form.
+func (v *visit) overrun(err error) error {
+	v.mu.Lock()
+	why := v.why
+	v.mu.Unlock()
+	if t, ok := why.(*timeUp); ok {
+		return t.err
+	}
+	return err
+}
+
+// timeUp closes a visit that a clock stopped.
+type timeUp struct{ err error }
+
+func (t *timeUp) Error() string { return t.err.Error() }
+
+func (v *visit) finish() {
+	for _, t := range v.timers {
+		t.Stop()
+	}
+	v.mu.Lock()
+	if v.clock != nil {
+		v.clock.Stop()
+	}
+	v.mu.Unlock()
+	v.cancel(pawl.ErrClosed)
+	v.abort(pawl.ErrClosed)
+}
+
+// limits starts the clocks of the visit.
+func (v *visit) limits() error {
+	if d := v.n.Timeout; d > 0 {
+		v.timers = append(v.timers, time.AfterFunc(d, func() {
+			v.close(&timeUp{&pawl.Error{Code: pawl.CodeStepTimeout, Node: v.n.Name, Text: fmt.Sprintf("node %q took longer than %s", v.n.Name, d)}})
+		}))
+	}
+	return v.runtime(v.h.runtimeCap)
+}
+
+// runtime starts the clock of the runtime budget, or sets it anew.
+func (v *visit) runtime(limit int64) error {
+	if limit < 0 {
+		return nil
+	}
+	h := v.h
+	used := h.rec.Used(h.e.now(v.ctx))
+	over := &pawl.BudgetError{Meter: pawl.MeterRuntime, Used: used.Milliseconds(), Cap: limit}
+	left := time.Duration(limit)*time.Millisecond - used
+	if h.rec.Grace {
+		left += h.p.Shape.Grace
+	}
+	if left <= 0 {
+		return over
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.clock != nil {
+		v.clock.Stop()
+	}
+	v.clock = time.AfterFunc(left, func() {
+		over.Used = limit
+		v.close(&timeUp{over})
+	})
+	return nil
+}
+
+// charged takes the node's Costs, once a visit: the charge and the entry that remembers it are one record.
+func (v *visit) charged() error {
+	if len(v.n.Costs) == 0 {
+		return nil
+	}
+	const key = "\x00costs" // no call can have this key
+	if err := v.load(v.ctx); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	done := v.journal[key] != nil
+	v.mu.Unlock()
+	if done {
+		return nil
+	}
+	_, err := v.record(v.ctx, []store.Row{callRow(entry{Visit: v.h.rec.Visit, Kind: kindCosts, Key: key})}, v.charges(v.n.Costs))
+	return err
+}
+
+// load reads what earlier executions of this visit have recorded.
+func (v *visit) load(ctx context.Context) error {
+	v.mu.Lock()
+	loaded := v.journal != nil
+	v.mu.Unlock()
+	if loaded {
+		return nil
+	}
+	j, err := v.h.e.journal(ctx, v.h.run.ID, v.h.rec)
+	if err != nil {
+		return v.breaks(err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.journal == nil {
+		v.journal = j
+		for _, en := range j {
+			v.h.saw(en.seq, 0)
+		}
+	}
+	return nil
+}
+
+// journal reads the entries of a visit, the last one of each key.
+func (e *Engine) journal(ctx context.Context, run string, rec machine.Record) (map[string]*entry, error) {
+	rows, err := e.store.Read(ctx, everything, run, store.Query{Stream: store.Call, After: rec.Calls})
+	if err != nil {
+		return nil, err
+	}
+	j := map[string]*entry{}
+	for _, row := range rows {
+		en := new(entry)
+		if err := unmarshal(row, en); err != nil {
+			return nil, fmt.Errorf("journal entry %d: %w", row.Seq, err)
+		}
+		if en.Visit == rec.Visit {
+			en.seq, en.at = row.Seq, row.At
+			j[en.Key] = en
+		}
+	}
+	return j, nil
+}
+
+// record appends rows and charges under the lease. A refused charge is a *pawl.BudgetError.
+func (v *visit) record(ctx context.Context, rows []store.Row, charges []store.Charge) ([]int64, error) {
+	if len(rows)+len(charges) == 0 {
+		return nil, nil
+	}
+	// The call is over and must be recorded even where its own context has ended.
+	got, err := v.h.e.store.Append(context.WithoutCancel(ctx), v.h.lease, store.Batch{Rows: rows, Charges: charges})
+	if err != nil {
+		return nil, v.breaks(err)
+	}
+	if r := got.Refused; r != nil {
+		return nil, &pawl.BudgetError{Meter: r.Meter, Used: r.Used, Cap: r.Cap}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i, row := range rows {
+		switch row.Stream {
+		case store.Call:
+			v.h.saw(got.Seqs[i], 0)
+		case store.Event:
+			v.h.saw(0, got.Seqs[i])
+		}
+	}
+	for _, c := range charges {
+		if c.Meter == pawl.MeterUSD && c.Run == v.h.run.ID {
+			v.cost.Add(c.N)
+		}
+	}
+	return got.Seqs, nil
+}
+
+func callRow(en entry) store.Row { return store.Row{Stream: store.Call, Data: encode(en)} }
+
+// brings adds what the visit leaves for the commit: questions and children with a park, background runs with an advance.
+func (v *visit) brings(ch *store.Change, c commit) (others []store.Change) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if c.parks {
+		ch.Ask, ch.Create = v.asks, v.births
+		return v.restarts
+	}
+	if c.background {
+		ch.Create = v.later
+	}
+	return nil
+}
+
+// orphaned notes the recorded calls that this execution, though it came to its end, did not make any more.
+func (v *visit) orphaned() {
+	v.mu.Lock()
+	var keys []string
+	for k, en := range v.journal {
+		if !v.keys[k] && (en.Kind == kindCall || en.Kind == kindAnswer) {
+			keys = append(keys, k)
+		}
+	}
+	v.mu.Unlock()
+	if len(keys) > 0 {
+		slices.Sort(keys)
+		v.note("orphans", encode(map[string]any{"keys": keys}))
+	}
+}

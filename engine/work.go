@@ -1,0 +1,400 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"pawl"
+	"pawl/internal/machine"
+	"pawl/store"
+)
+
+// worker is one Work or WorkRun under way. Its id is made up: never configured, never used twice.
+type worker struct {
+	e    *Engine
+	id   string
+	root string // only runs under this root; empty: all
+	wake chan struct{}
+	mail chan struct{}
+
+	mu    sync.Mutex
+	hands map[string]*hand
+	stop  bool
+	wg    sync.WaitGroup
+}
+
+func (e *Engine) newWorker(root string) *worker {
+	w := &worker{e: e, id: newID(), root: root, wake: make(chan struct{}, 1), mail: make(chan struct{}, 1), hands: map[string]*hand{}}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.workers[w] = true
+	return w
+}
+
+func (w *worker) forget() {
+	w.e.mu.Lock()
+	defer w.e.mu.Unlock()
+	delete(w.e.workers, w)
+}
+
+// kick makes the workers of this process look for runs at once.
+func (e *Engine) kick() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for w := range e.workers {
+		signal(w.wake)
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Work runs what is due until ctx is done, and then drains: no visit is begun, those under way run to their commit. Abort
+// ends them too. It returns nil after a drain, and an error only where it could not begin.
+func (e *Engine) Work(ctx context.Context) error {
+	if _, err := e.store.Now(ctx); err != nil {
+		return coded("work", "", err)
+	}
+	w := e.newWorker("")
+	defer w.forget()
+	return coded("work", "", w.run(ctx, nil))
+}
+
+// Abort throws away the visits under way in this process and gives their runs back. Call it after the ctx of Work is
+// done, when a drain takes too long.
+func (e *Engine) Abort() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for w := range e.workers {
+		w.mu.Lock()
+		for _, h := range w.hands {
+			h.interrupt(pawl.ErrDrained)
+		}
+		w.mu.Unlock()
+	}
+}
+
+// WorkRun works one run and its children, until it has ended or all that is left waits for a person, for a version, or
+// for another worker's background. Where another live worker holds the run it waits for it, and takes over if it dies.
+func (e *Engine) WorkRun(ctx context.Context, run string) error {
+	r, err := e.store.Get(ctx, everything, run)
+	if err != nil {
+		return coded("work", run, err)
+	}
+	w := e.newWorker(r.Root)
+	defer w.forget()
+	return coded("work", run, w.run(ctx, func(ctx context.Context) (bool, error) { return e.settled(ctx, run, r.Root) }))
+}
+
+// run is the loop of a worker. done, if given, is asked whenever nothing is in hand and nothing can be claimed.
+func (w *worker) run(ctx context.Context, done func(context.Context) (bool, error)) error {
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	var helpers sync.WaitGroup
+	helpers.Go(func() { w.listen(background) })
+	helpers.Go(func() { w.keep(background) })
+	err := w.loop(ctx, background, done)
+	w.mu.Lock()
+	w.stop = true
+	w.mu.Unlock()
+	w.wg.Wait() // leases are renewed until the last run is out of hand
+	cancel()
+	helpers.Wait()
+	return err
+}
+
+func (w *worker) loop(ctx, background context.Context, done func(context.Context) (bool, error)) error {
+	var outage time.Time
+	swept := time.Time{}
+	for ctx.Err() == nil {
+		if now := time.Now(); swept.IsZero() || now.Sub(swept) >= time.Minute {
+			swept = now
+			w.e.c.Trace.fault("sweep", w.e.sweep(ctx, w.root))
+		}
+		free := w.e.c.Slots - w.inHand()
+		rs, next, err := w.e.store.Claim(ctx, store.Claim{Worker: w.id, Kinds: w.e.kinds, Root: w.root, Max: max(free, 0), Hold: w.e.c.Lease})
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			w.e.c.Trace.fault("claim", err)
+			if outage.IsZero() {
+				outage = time.Now()
+			}
+			if done != nil && time.Since(outage) > w.e.c.Outage {
+				return err
+			}
+			next = 200 * time.Millisecond
+		} else {
+			outage = time.Time{}
+		}
+		for _, r := range rs {
+			w.take(background, r)
+		}
+		if len(rs) > 0 && len(rs) == free {
+			continue
+		}
+		if done != nil && err == nil && len(rs) == 0 && w.inHand() == 0 {
+			if ok, err := done(ctx); ok || err != nil {
+				return err
+			}
+		}
+		if next < 0 || next > w.e.c.Poll {
+			next = w.e.c.Poll
+		}
+		wait(ctx, max(next, time.Millisecond), w.wake)
+	}
+	return nil
+}
+
+// wait returns when d has passed, on a signal, or with ctx.
+func wait(ctx context.Context, d time.Duration, sig <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-sig:
+	case <-ctx.Done():
+	}
+}
+
+func (w *worker) inHand() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.hands)
+}
+
+// take drives a claimed run in a goroutine of its own.
+func (w *worker) take(ctx context.Context, r store.Run) {
+	h := newHand(w, r)
+	w.mu.Lock()
+	w.hands[r.ID] = h
+	w.mu.Unlock()
+	w.wg.Go(func() {
+		h.drive(ctx)
+		w.mu.Lock()
+		delete(w.hands, r.ID)
+		w.mu.Unlock()
+		signal(w.wake)
+	})
+}
+
+func (w *worker) draining() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stop
+}
+
+// listen turns notices of the store into looks.
+func (w *worker) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		for id, err := range w.e.store.Watch(ctx) {
+			if err != nil {
+				w.e.c.Trace.fault("watch", err)
+				break
+			}
+			w.mu.Lock()
+			mine := w.hands[id] != nil
+			some := len(w.hands) > 0
+			w.mu.Unlock()
+			if mine || id == "" && some {
+				signal(w.mail)
+			}
+			if !mine {
+				signal(w.wake)
+			}
+		}
+		wait(ctx, w.e.c.Poll, nil)
+	}
+}
+
+// keep renews the leases in time, and sooner when there may be letters.
+func (w *worker) keep(ctx context.Context) {
+	last := time.Now()
+	for {
+		wait(ctx, w.e.c.Renew-time.Since(last), w.mail)
+		if ctx.Err() != nil {
+			return
+		}
+		w.renew(ctx)
+		last = time.Now()
+		wait(ctx, w.e.c.Renew/60, nil) // letters are looked for at most so often
+	}
+}
+
+func (w *worker) renew(ctx context.Context) {
+	var ls []store.Lease
+	w.mu.Lock()
+	for _, h := range w.hands {
+		ls = append(ls, h.lease)
+	}
+	w.mu.Unlock()
+	held, err := w.e.store.Renew(ctx, w.id, ls, w.e.c.Lease)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.e.c.Trace.fault("renew", err)
+		}
+		return
+	}
+	for _, r := range held {
+		w.mu.Lock()
+		h := w.hands[r.Run]
+		w.mu.Unlock()
+		switch {
+		case h == nil:
+		case r.Lost:
+			h.interrupt(pawl.ErrFenced)
+		case r.Inbox > h.read.Load():
+			h.peek(ctx)
+		}
+	}
+}
+
+// settled reports whether a run has ended, or nothing under its root will move without a person or another version.
+func (e *Engine) settled(ctx context.Context, run, root string) (bool, error) {
+	r, err := e.store.Get(ctx, everything, run)
+	if err != nil {
+		return false, err
+	}
+	now := e.now(ctx)
+	page := store.Page{Limit: 200}
+	for {
+		rs, err := e.store.List(ctx, everything, store.Filter{Root: root, Statuses: liveStatuses}, page)
+		if err != nil {
+			return false, err
+		}
+		for _, r := range rs {
+			if moves, err := e.moves(r, now); moves || err != nil {
+				return false, err
+			}
+		}
+		if len(rs) < page.Limit {
+			return true, nil
+		}
+		page.After = rs[len(rs)-1].ID
+		if r.Ended && len(rs) == 0 {
+			return true, nil
+		}
+	}
+}
+
+var liveStatuses = []string{string(pawl.StatusQueued), string(pawl.StatusRunning), string(pawl.StatusWaiting)}
+
+// moves reports whether a run goes on without a person.
+func (e *Engine) moves(r store.Run, now time.Time) (bool, error) {
+	if r.Until.After(now) {
+		return true, nil
+	}
+	if r.Due.IsZero() {
+		return r.Worker != "", nil // a dead worker's: its lease has run out, the next claim gets it
+	}
+	if e.byKind[r.Kind()] == nil {
+		return false, nil
+	}
+	rec, _, err := parts(r)
+	if err != nil {
+		return false, err
+	}
+	for _, w := range rec.Waits {
+		if w.Kind == pawl.WaitsForAnswer && r.Due.After(now) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// sweep parks due runs whose version this engine, which knows their workflow, does not have, and wakes parked ones that
+// it does have.
+func (e *Engine) sweep(ctx context.Context, root string) error {
+	var faults []error
+	for name := range e.names() {
+		page := store.Page{Limit: 200}
+		for {
+			rs, err := e.store.List(ctx, everything, store.Filter{Workflow: name, Root: root, Statuses: liveStatuses}, page)
+			if err != nil {
+				return err
+			}
+			for _, r := range rs {
+				faults = append(faults, e.sweepOne(ctx, r))
+			}
+			if len(rs) < page.Limit {
+				break
+			}
+			page.After = rs[len(rs)-1].ID
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (e *Engine) names() map[string]bool {
+	names := map[string]bool{}
+	for _, p := range e.ordered {
+		names[p.Shape.Name] = true
+	}
+	return names
+}
+
+func (e *Engine) sweepOne(ctx context.Context, r store.Run) error {
+	rec, _, err := parts(r)
+	if err != nil {
+		return err
+	}
+	_, held := rec.Wait(pawl.WaitsForVersion, "")
+	p := e.byKind[r.Kind()]
+	switch {
+	case p == nil && !held && !r.Due.IsZero():
+		return e.holdRun(ctx, r)
+	case p != nil && held && r.Due.IsZero() && p.fits(r, rec):
+		err := e.store.Apply(ctx, store.Change{Run: r.ID, Letters: []store.Letter{letter(r.ID, machine.Letter{Wake: "version"})}})
+		e.kick()
+		return err
+	}
+	return nil
+}
+
+// fits reports whether a program can go on with a run as it stands.
+func (p *program) fits(r store.Run, rec machine.Record) bool {
+	return r.Version != p.Shape.Version || rec.Fingerprint == p.Shape.Fingerprint
+}
+
+// holdRun claims a run whose version is gone, and parks it with that reason.
+func (e *Engine) holdRun(ctx context.Context, r store.Run) error {
+	rs, _, err := e.store.Claim(ctx, store.Claim{Worker: "sweep-" + newID(), Kinds: []string{r.Kind()}, Run: r.ID, Max: 1, Hold: e.c.Lease})
+	if err != nil || len(rs) == 0 {
+		return err
+	}
+	w := e.newWorker(r.Root)
+	defer w.forget()
+	h := newHand(w, rs[0])
+	if h.rec, h.head, err = parts(rs[0]); err != nil {
+		return err
+	}
+	if err := h.receive(ctx); err != nil {
+		return err
+	}
+	return h.hold(ctx, fmt.Sprintf("version %s of %s is not registered here (registered: %s)", r.Version, r.Workflow, e.versions(r.Workflow)))
+}
+
+func (e *Engine) versions(name string) string {
+	s := ""
+	for _, p := range e.ordered {
+		if p.Shape.Name == name {
+			if s != "" {
+				s += ", "
+			}
+			s += p.Shape.Version
+		}
+	}
+	return s
+}
+
+func letter(run string, l machine.Letter) store.Letter {
+	return store.Letter{Run: run, Add: []store.Row{{Stream: store.Inbox, Data: encode(l)}}}
+}

@@ -1,0 +1,195 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"pawl"
+)
+
+// Fail ends a run with an error that no edge claims.
+func (m Machine) Fail(r Record, t Tick, err *pawl.Error) (Move, error) {
+	next := m.settle(r, t)
+	next.Node, next.Outcome, next.Err = pawl.TerminalFailed, pawl.TerminalFailed, err
+	mv := Move{Log: append([]Entry{{
+		Name: r.Node, Before: r.Node, After: pawl.TerminalFailed, Edge: "failed", Payload: raw(map[string]*pawl.Error{"error": err}),
+	}}, t.Notes...)}
+	return m.end(mv, next, Fails, t)
+}
+
+// Cancelled ends a run that was asked to end.
+func (m Machine) Cancelled(r Record, t Tick) (Move, error) {
+	if r.Cancel == nil {
+		return Move{}, fmt.Errorf("%w: cancel without a letter", pawl.ErrTransition)
+	}
+	next := m.settle(r, t)
+	text := "cancelled"
+	if r.Cancel.Reason != "" {
+		text += ": " + r.Cancel.Reason
+	}
+	next.Node, next.Outcome = pawl.TerminalCancelled, pawl.TerminalCancelled
+	next.Err = &pawl.Error{Code: pawl.CodeCancelled, Text: text}
+	mv := Move{Log: append([]Entry{{
+		Name: r.Node, Before: r.Node, After: pawl.TerminalCancelled, Edge: "cancelled", Payload: raw(r.Cancel),
+	}}, t.Notes...)}
+	return m.end(mv, next, Cancels, t)
+}
+
+// Merge ends a run whose key another run owns. The visit that bound the key is not recorded: the owner has made it.
+func (m Machine) Merge(r Record, t Tick, owner string) (Move, error) {
+	next := m.settle(r, t)
+	next.Merged, next.Outcome = owner, string(pawl.StatusMerged)
+	mv := Move{Log: append([]Entry{{
+		Name: r.Node, Before: r.Node, After: r.Node, Edge: "merged", Payload: raw(map[string]string{"into": owner}),
+	}}, t.Notes...)}
+	return m.end(mv, next, Merges, t)
+}
+
+// Retry begins the next try of a visit after a while. A wait above patience gives the lease back.
+func (m Machine) Retry(r Record, t Tick, cause *pawl.Error, after time.Duration) (Move, error) {
+	next := m.settle(r, t)
+	next.Try, next.Tried = r.Try+1, t.Calls
+	next.Waits = []Wait{{Kind: pawl.WaitsForRetry, Due: t.Now.Add(after), Reason: cause.Code}}
+	for i := range next.Families {
+		next.Families[i].Done, next.Families[i].Failed = -1, false // to be counted again
+	}
+	mv := Move{
+		Log: append([]Entry{{Name: "retry", Before: r.Node, After: r.Node, Payload: raw(map[string]any{
+			"error": cause, "try": next.Try, "after_ms": after.Milliseconds(),
+		})}}, t.Notes...),
+		Events:  []Event{{EventRetry, Retried{Node: r.Node, Try: next.Try, AfterMS: after.Milliseconds(), Err: cause}}},
+		Release: after > Patience, After: after,
+	}
+	return m.commit(mv, next, Tries)
+}
+
+// Patience is the longest wait that a worker sits out instead of parking.
+const Patience = time.Second
+
+// Park throws a visit away until what it waits for has come. Families replace the record's.
+func (m Machine) Park(r Record, t Tick, waits []Wait, families []Family) (Move, error) {
+	next := m.settle(r, t)
+	mv := Move{Release: true, After: -1}
+	var fresh []pawl.Waiting
+	for _, w := range waits {
+		if w.Kind == pawl.WaitsForAnswer {
+			next.Idle = true
+		}
+		if !w.Due.IsZero() {
+			d := max(w.Due.Sub(t.Now), 0)
+			if mv.After < 0 || d < mv.After {
+				mv.After = d
+			}
+		}
+		if _, known := r.Wait(w.Kind, w.Key); !known {
+			fresh = append(fresh, w.Waiting())
+		}
+	}
+	next.Waits, next.Families = waits, families
+	if len(fresh) > 0 {
+		mv.Log = []Entry{{Name: "waiting", Before: r.Node, After: r.Node, Payload: raw(map[string]any{"for": fresh})}}
+		mv.Events = []Event{{EventWaiting, Parked{Node: r.Node, Waits: fresh}}}
+	}
+	return m.commit(mv, next, Parks)
+}
+
+// Stop gives a run back between two visits, or throws the visit under way away, because the worker stops.
+func (m Machine) Stop(r Record, t Tick) (Move, error) {
+	mv := Move{Release: true, Events: []Event{{EventStopped, Parked{Node: r.Node}}}}
+	return m.commit(mv, m.settle(r, t), Stops)
+}
+
+// OutcomeHeld is the outcome by which held runs are listed.
+const OutcomeHeld = "held"
+
+// Hold parks a run that no graph here can go on with.
+func Hold(r Record, t Tick, reason string) (Move, error) {
+	var m Machine
+	next := m.settle(r, t)
+	next.Outcome = OutcomeHeld
+	if w, ok := r.Wait(pawl.WaitsForVersion, ""); ok && w.Reason == reason {
+		return m.commit(Move{Release: true, After: -1}, next, Holds)
+	}
+	w := Wait{Kind: pawl.WaitsForVersion, Reason: reason}
+	next.Waits = append(next.Waits, w)
+	return m.commit(Move{
+		Log:     []Entry{{Name: "held", Before: r.Node, After: r.Node, Payload: raw(map[string]string{"reason": reason})}},
+		Events:  []Event{{EventHeld, Parked{Node: r.Node, Waits: []pawl.Waiting{w.Waiting()}}}},
+		Release: true, After: -1,
+	}, next, Holds)
+}
+
+// Migrate carries a run over to this machine's graph, at a node.
+func (m Machine) Migrate(r Record, t Tick, node string) (Move, error) {
+	i := m.Shape.Index(node, "")
+	if i < 0 || m.Shape.Nodes[i].Kind.Terminal() {
+		return Move{}, fmt.Errorf("%w: a migration to %q", pawl.ErrTransition, node)
+	}
+	next := m.settle(r, t)
+	if node != r.Node {
+		next.Visit, next.Try, next.Waits, next.Families = r.Visit+1, 1, nil, nil
+		next.Calls, next.Tried, next.Events = t.Calls, t.Calls, t.Events
+	}
+	next.Node, next.Fingerprint = node, m.Shape.Fingerprint
+	next.Waits = without(next.Waits, pawl.WaitsForVersion)
+	return m.commit(Move{
+		State:  true,
+		Log:    []Entry{{Name: "migrate", Before: r.Node, After: node, Payload: raw(map[string]string{"to": m.Shape.Version})}},
+		Events: []Event{{EventMigrated, m.begun(next)}},
+	}, next, Moves)
+}
+
+// Restart begins the next attempt of a run that failed or was cancelled. cost is what the attempts before it have cost.
+func (m Machine) Restart(r Record, now time.Time, epoch, cost int64, waiters []Waiter) (Move, error) {
+	next := Record{
+		Status: r.Status, Node: m.Shape.Nodes[m.Shape.Start].Name, Fingerprint: m.Shape.Fingerprint, Attempt: r.Attempt + 1,
+		Steps: r.Steps, Visit: r.Visit + 1, First: r.Visit + 1, Try: 1, Epoch: epoch, Inbox: r.Inbox,
+		Calls: r.Calls, Tried: r.Calls, Events: r.Events, Began: now, Mark: now, Before: cost, Waiters: waiters,
+	}
+	return m.commit(Move{
+		State:   true,
+		Log:     []Entry{{Name: string(Restarts), Before: r.Node, After: next.Node, Payload: raw(map[string]int{"attempt": next.Attempt})}},
+		Events:  []Event{{EventRestarted, m.begun(next)}},
+		Release: true,
+	}, next, Restarts)
+}
+
+// Receive folds letters into a record; upto is the number of the last one.
+func Receive(r Record, letters []Letter, upto int64) Record {
+	next := r.clone()
+	for _, l := range letters {
+		switch {
+		case l.Cancel != nil && next.Cancel == nil:
+			next.Cancel = l.Cancel
+		case l.Waiter != nil:
+			next.Waiters = append(next.Waiters, *l.Waiter)
+		case l.Child != nil && l.Child.Visit == r.Visit:
+			for i := range next.Families {
+				if f := &next.Families[i]; f.Key == l.Child.Family && f.Done >= 0 {
+					f.Done++
+					f.Failed = f.Failed || l.Child.Failed
+				}
+			}
+		}
+	}
+	next.Inbox = max(next.Inbox, upto)
+	return next
+}
+
+// CrashLoop reports whether a visit was claimed too often without coming to an end.
+func CrashLoop(r Record, epoch int64) bool { return epoch-r.Epoch > pawl.MaxClaims }
+
+func spentRuntime(e *pawl.Error) bool {
+	var b *pawl.BudgetError
+	return errors.As(e, &b) && b.Meter == pawl.MeterRuntime
+}
+
+func without(ws []Wait, kind string) (out []Wait) {
+	for _, w := range ws {
+		if w.Kind != kind {
+			out = append(out, w)
+		}
+	}
+	return out
+}

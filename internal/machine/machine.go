@@ -1,0 +1,242 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"pawl"
+	"pawl/internal/host"
+)
+
+// Machine decides for the runs of one graph.
+type Machine struct{ Shape *host.Shape }
+
+// Tick is what the driver knows at every decision: the time, its epoch, and what a visit left.
+type Tick struct {
+	Now    time.Time
+	Epoch  int64
+	Took   time.Duration
+	Calls  int64   // number of the last journal entry
+	Events int64   // number of the last event
+	Notes  []Entry // to be added to the step log
+	// Answered: this visit accepted a person's answer.
+	Answered bool
+}
+
+// Choice is an edge that may be tried.
+type Choice struct {
+	Edge  int
+	Kind  host.EdgeKind
+	Spent bool // only to be noted if its condition holds
+}
+
+// Start makes the record of a new run.
+func (m Machine) Start(now time.Time) (Move, error) {
+	return m.begin(Starts, m.Shape.Nodes[m.Shape.Start].Name, now)
+}
+
+// Fork makes the record of a run that begins at a node with a given state.
+func (m Machine) Fork(node string, now time.Time) (Move, error) {
+	i := m.Shape.Index(node, "")
+	if i < 0 || m.Shape.Nodes[i].Kind.Terminal() {
+		return Move{}, fmt.Errorf("%w: a run cannot go on from %q", pawl.ErrTransition, node)
+	}
+	return m.begin(Continues, node, now)
+}
+
+func (m Machine) begin(what Happening, node string, now time.Time) (Move, error) {
+	r := Record{Node: node, Fingerprint: m.Shape.Fingerprint, Attempt: 1, Steps: 1, Visit: 1, First: 1, Try: 1, Began: now, Mark: now}
+	if err := r.to(what); err != nil {
+		return Move{}, err
+	}
+	return Move{
+		What: what, Next: r, State: true,
+		Log:    []Entry{{Name: string(what), After: node}},
+		Events: []Event{{EventStarted, m.begun(r)}},
+	}, nil
+}
+
+func (m Machine) begun(r Record) Begun {
+	return Begun{Workflow: m.Shape.Name, Version: m.Shape.Version, Attempt: r.Attempt, Node: r.Node}
+}
+
+// Node is the node where a run stands.
+func (m Machine) Node(r Record) (*host.Node, int, error) {
+	i := m.Shape.Index(r.Node, "")
+	if i < 0 || m.Shape.Nodes[i].Kind.Terminal() {
+		return nil, 0, fmt.Errorf("%w: the run stands at %q", pawl.ErrTransition, r.Node)
+	}
+	return &m.Shape.Nodes[i], i, nil
+}
+
+// Open gives the edges of the run's node in the order in which they are to be tried. The driver takes the first unspent
+// one that holds, and evaluates none after it.
+func (m Machine) Open(r Record, answered bool) ([]Choice, error) {
+	n, _, err := m.Node(r)
+	if err != nil {
+		return nil, err
+	}
+	return m.choices(r, n, n.Edges, answered), nil
+}
+
+// Errors gives the error edges of the run's node, in order.
+func (m Machine) Errors(r Record, answered bool) ([]Choice, error) {
+	n, _, err := m.Node(r)
+	if err != nil {
+		return nil, err
+	}
+	return m.choices(r, n, n.Errors, answered), nil
+}
+
+func (m Machine) choices(r Record, n *host.Node, es []host.Edge, answered bool) []Choice {
+	out := make([]Choice, 0, len(es))
+	for i, e := range es {
+		if e.Kind == host.OnAnswer && !answered {
+			continue
+		}
+		out = append(out, Choice{Edge: i, Kind: e.Kind, Spent: left(r, n, e, answered) == 0})
+	}
+	return out
+}
+
+// left is how often an edge may still be taken, -1 without a bound.
+func left(r Record, n *host.Node, e host.Edge, answered bool) int {
+	switch {
+	case e.Max == 0:
+		return -1
+	case e.PerTurn && answered:
+		return e.Max
+	case e.PerTurn:
+		return max(e.Max-r.Turn[count(n, e)], 0)
+	}
+	return max(e.Max-r.Taken[count(n, e)], 0)
+}
+
+func count(n *host.Node, e host.Edge) string { return n.Name + "/" + e.Name }
+
+// Left says how often the edge with that name of the run's node may still be taken; below zero without a bound.
+func (m Machine) Left(r Record, edge string, answered bool) (int, bool) {
+	n, _, err := m.Node(r)
+	if err != nil {
+		return 0, false
+	}
+	for _, es := range [][]host.Edge{n.Edges, n.Errors} {
+		for _, e := range es {
+			if e.Name == edge {
+				return left(r, n, e, answered), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// Advance takes an edge after a visit that ended well. spent are the edges that would have held but for their bound.
+// failure is the error of the Fail terminal that the edge leads to, if it does.
+func (m Machine) Advance(r Record, t Tick, edge int, spent []int, failure *pawl.Error) (Move, error) {
+	n, _, err := m.Node(r)
+	if err != nil {
+		return Move{}, err
+	}
+	if edge < 0 || edge >= len(n.Edges) {
+		return Move{}, fmt.Errorf("%w: node %q has no edge %d", pawl.ErrTransition, n.Name, edge)
+	}
+	return m.take(r, t, n, n.Edges[edge], m.spent(n, n.Edges, spent), nil, failure)
+}
+
+// Claim takes an error edge, after a try that was the last.
+func (m Machine) Claim(r Record, t Tick, edge int, spent []int, cause, failure *pawl.Error) (Move, error) {
+	n, _, err := m.Node(r)
+	if err != nil {
+		return Move{}, err
+	}
+	if edge < 0 || edge >= len(n.Errors) {
+		return Move{}, fmt.Errorf("%w: node %q has no error edge %d", pawl.ErrTransition, n.Name, edge)
+	}
+	return m.take(r, t, n, n.Errors[edge], m.spent(n, n.Errors, spent), cause, failure)
+}
+
+func (m Machine) spent(n *host.Node, es []host.Edge, which []int) (out []Entry) {
+	for _, i := range which {
+		out = append(out, Entry{Name: "edge_spent", Before: n.Name, After: n.Name, Edge: es[i].Name, Payload: raw(map[string]int{"bound": es[i].Max})})
+	}
+	return out
+}
+
+func (m Machine) take(r Record, t Tick, n *host.Node, e host.Edge, spent []Entry, cause, failure *pawl.Error) (Move, error) {
+	if e.Kind == host.OnAnswer && !t.Answered || left(r, n, e, t.Answered) == 0 {
+		return Move{}, fmt.Errorf("%w: edge %q of node %q is not open", pawl.ErrTransition, e.Name, n.Name)
+	}
+	to := m.Shape.Nodes[e.To]
+	next := m.settle(r, t)
+	if t.Answered {
+		next.Turn = nil
+	}
+	if e.Max > 0 {
+		next.count(count(n, e), e.PerTurn)
+	}
+	if cause != nil && spentRuntime(cause) {
+		next.Grace = true
+	}
+	next.Node, next.Visit, next.Try = to.Name, next.Visit+1, 1
+	next.Waits, next.Families, next.Calls, next.Tried, next.Events = nil, nil, t.Calls, t.Calls, t.Events
+	mv := Move{State: true, Log: []Entry{{Name: n.Name, Before: n.Name, After: to.Name, Edge: e.Name}}}
+	if cause != nil {
+		mv.Log[0].Payload = raw(map[string]*pawl.Error{"error": cause})
+	}
+	mv.Events = []Event{{EventStep, Stepped{Step: r.Steps + 1, Node: n.Name, To: to.Name, Edge: e.Name, Visit: r.Visit, MS: t.Took.Milliseconds()}}}
+	mv.Log = append(append(mv.Log, spent...), t.Notes...)
+	switch to.Kind {
+	case host.Succeed:
+		next.Outcome = to.Outcome
+		return m.end(mv, next, Succeeds, t)
+	case host.Fail:
+		next.Outcome, next.Err = to.Outcome, failure
+		return m.end(mv, next, Fails, t)
+	}
+	if next.Visit-next.First >= pawl.MaxSteps {
+		return m.Fail(r, t, &pawl.Error{Code: pawl.CodeStepCap, Node: n.Name, Text: fmt.Sprintf("the run took %d steps", pawl.MaxSteps)})
+	}
+	return m.commit(mv, next, Advances)
+}
+
+func (r *Record) count(edge string, turn bool) {
+	counts := &r.Taken
+	if turn {
+		counts = &r.Turn
+	}
+	if *counts == nil {
+		*counts = map[string]int{}
+	}
+	(*counts)[edge]++
+}
+
+// settle is the beginning of every decision of the holder.
+func (m Machine) settle(r Record, t Tick) Record {
+	next := r.clone()
+	next.account(t.Now)
+	next.Idle, next.Epoch, next.Outcome = false, t.Epoch, ""
+	return next
+}
+
+func (m Machine) commit(mv Move, next Record, what Happening) (Move, error) {
+	if err := next.to(what); err != nil {
+		return Move{}, err
+	}
+	next.Steps += int64(len(mv.Log))
+	mv.What, mv.Next = what, next
+	return mv, nil
+}
+
+// end makes the final commit.
+func (m Machine) end(mv Move, next Record, what Happening, t Tick) (Move, error) {
+	next.Ended, next.Waits, next.Families = t.Now, nil, nil
+	mv, err := m.commit(mv, next, what)
+	if err != nil {
+		return Move{}, err
+	}
+	mv.End, mv.Release = true, true
+	mv.Events = append(mv.Events, Event{EventEnded, Ended{
+		Status: mv.Next.Status, Terminal: mv.Next.Node, Outcome: mv.Next.Outcome, MergedInto: mv.Next.Merged, Err: mv.Next.Err,
+	}})
+	return mv, nil
+}

@@ -1,0 +1,155 @@
+package machine
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"pawl"
+)
+
+// Record is the moving part of a run: everything that decides what happens next and is not the state itself.
+type Record struct {
+	Status      pawl.Status `json:"s"`
+	Node        string      `json:"n"`           // where the run stands; of an ended run the terminal
+	Fingerprint string      `json:"g"`           // of the graph
+	Attempt     int         `json:"a"`           // starts of the run, from 1
+	Steps       int64       `json:"t"`           // rows of the step log
+	Visit       int64       `json:"v"`           // number of the visit that is under way, from 1 and never reset
+	First       int64       `json:"fv"`          // first visit of this attempt
+	Try         int         `json:"y"`           // of the visit, from 1
+	Epoch       int64       `json:"o,omitempty"` // when this record was written: claims above it did not end in a commit
+
+	Taken map[string]int `json:"e,omitempty"` // bounded edges by node/edge, in this attempt
+	Turn  map[string]int `json:"u,omitempty"` // since the last answer
+
+	Inbox  int64 `json:"i,omitempty"` // letters that were read
+	Calls  int64 `json:"c,omitempty"` // journal entries before this visit
+	Tried  int64 `json:"ct,omitempty"`
+	Events int64 `json:"ev,omitempty"` // events before this visit
+
+	Waits    []Wait   `json:"w,omitempty"`
+	Families []Family `json:"k,omitempty"` // children of this visit
+	Cancel   *Cancel  `json:"x,omitempty"`
+	Waiters  []Waiter `json:"l,omitempty"` // who is told of the end
+
+	Full   int64  `json:"f,omitempty"`  // step that holds the last full copy of the state
+	Last   int64  `json:"sl,omitempty"` // step that holds the last change of it
+	Size   int    `json:"z,omitempty"`  // bytes of the state
+	Deltas int    `json:"d,omitempty"`  // bytes of changes since the full copy
+	Hash   string `json:"h,omitempty"`  // of the state
+
+	Began   time.Time `json:"b,omitzero"` // this attempt
+	Ended   time.Time `json:"q,omitzero"`
+	Mark    time.Time `json:"m,omitzero"`   // runtime is counted up to here
+	Runtime int64     `json:"r,omitempty"`  // milliseconds
+	Idle    bool      `json:"j,omitempty"`  // waits for a person since Mark
+	Grace   bool      `json:"p,omitempty"`  // Runtime was spent and an error edge taken
+	Before  int64     `json:"bc,omitempty"` // micro-dollars of earlier attempts
+
+	Output  json.RawMessage `json:"out,omitempty"`
+	Large   string          `json:"lg,omitempty"` // key of the blob that holds the output instead
+	Outcome string          `json:"oc,omitempty"`
+	Merged  string          `json:"mi,omitempty"`
+	Err     *pawl.Error     `json:"er,omitempty"`
+}
+
+// Wait is one thing that a visit waits for. Due zero: only a letter ends it.
+type Wait struct {
+	Kind     string    `json:"k"`
+	Key      string    `json:"n,omitempty"`
+	Question string    `json:"q,omitempty"`
+	Due      time.Time `json:"d,omitzero"`
+	Reason   string    `json:"r,omitempty"`
+}
+
+// Family is the children of one call: numbers 0 to Started-1 exist, Done of them have ended, as far as letters were read.
+type Family struct {
+	Key      string `json:"k"`
+	Numbered bool   `json:"m,omitempty"`
+	N        int    `json:"n"`
+	Started  int    `json:"s"`
+	Done     int    `json:"d"`
+	Failed   bool   `json:"f,omitempty"`
+}
+
+// Cancel is who cancelled a run, and why.
+type Cancel struct {
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Waiter is a visit of another run that waits for this one under a key of its journal.
+type Waiter struct {
+	Run   string `json:"r"`
+	Visit int64  `json:"v"`
+	Key   string `json:"k"`
+}
+
+// Letter is what others tell the holder of a run. One of its fields is set.
+type Letter struct {
+	Cancel *Cancel `json:"cancel,omitempty"`
+	Answer string  `json:"answer,omitempty"` // the question that was answered; its answer is in the journal
+	Child  *Child  `json:"child,omitempty"`  // a child that ended; its result is in the journal
+	Waiter *Waiter `json:"waiter,omitempty"`
+	Wake   string  `json:"wake,omitempty"` // look again, for this reason
+}
+
+// Child says that a child of a family has ended.
+type Child struct {
+	Family string `json:"f"`
+	Visit  int64  `json:"v"`
+	Failed bool   `json:"x,omitempty"`
+}
+
+// Encode turns a record into the bytes of a run's row.
+func (r *Record) Encode() ([]byte, error) { return json.Marshal(r) }
+
+// Decode reads a run's row.
+func Decode(row []byte) (Record, error) {
+	var r Record
+	err := json.Unmarshal(row, &r)
+	return r, err
+}
+
+// clone copies what a decision changes in place.
+func (r Record) clone() Record {
+	r.Taken, r.Turn = maps.Clone(r.Taken), maps.Clone(r.Turn)
+	r.Waits, r.Families, r.Waiters = slices.Clone(r.Waits), slices.Clone(r.Families), slices.Clone(r.Waiters)
+	return r
+}
+
+// Wait returns the wait for a key.
+func (r *Record) Wait(kind, key string) (Wait, bool) {
+	for _, w := range r.Waits {
+		if w.Kind == kind && w.Key == key {
+			return w, true
+		}
+	}
+	return Wait{}, false
+}
+
+// Family returns the children of a key.
+func (r *Record) Family(key string) (Family, bool) {
+	for _, f := range r.Families {
+		if f.Key == key {
+			return f, true
+		}
+	}
+	return Family{}, false
+}
+
+// Used is the runtime used up to now.
+func (r *Record) Used(now time.Time) time.Duration {
+	d := time.Duration(r.Runtime) * time.Millisecond
+	if !r.Idle && !r.Mark.IsZero() && r.Ended.IsZero() {
+		d += max(now.Sub(r.Mark), 0)
+	}
+	return d
+}
+
+func (r *Record) account(now time.Time) {
+	r.Runtime = r.Used(now).Milliseconds()
+	r.Mark = now
+}

@@ -1,0 +1,287 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+
+	"pawl/store"
+	"pawl/store/internal/rules"
+)
+
+const (
+	selectRun = `
+SELECT r.n, r.id, r.tenant, r.user, r.workflow, r.version, r.key, r.parent, r.root, s.status, s.node, s.outcome, r.priority,
+	l.ended, l.epoch, l.inbox, l.worker, l.until, l.due, r.created, s.updated, l.expires, h.data, s.row
+FROM run r JOIN lease l ON l.n = r.n JOIN state s ON s.n = r.n JOIN head h ON h.n = r.n`
+	selectCounters = `SELECT meter, used, cap FROM counter WHERE run = ? ORDER BY meter`
+)
+
+func scanRun(scan func(...any) error) (r store.Run, n int64, err error) {
+	var until, due, created, updated, expires int64
+	err = scan(&n, &r.ID, &r.Tenant, &r.User, &r.Workflow, &r.Version, &r.Key, &r.Parent, &r.Root, &r.Status, &r.Node, &r.Outcome,
+		&r.Priority, &r.Ended, &r.Epoch, &r.Inbox, &r.Worker, &until, &due, &created, &updated, &expires, &r.Head, &r.Row)
+	r.Until, r.Due, r.Expires = rules.Time(until), rules.Time(due), rules.Time(expires)
+	r.Created, r.Updated = rules.Time(created), rules.Time(updated)
+	return r, n, err
+}
+
+func scanCounter(scan func(...any) error) (c store.Counter, err error) {
+	return c, scan(&c.Meter, &c.Used, &c.Cap)
+}
+
+// where gathers conditions.
+type where struct {
+	text strings.Builder
+	args []any
+}
+
+func (w *where) and(cond string, args ...any) {
+	if w.text.Len() == 0 {
+		w.text.WriteString(" WHERE ")
+	} else {
+		w.text.WriteString(" AND ")
+	}
+	w.text.WriteString(cond)
+	w.args = append(w.args, args...)
+}
+
+// is adds a condition unless the value is empty.
+func (w *where) is(cond, value string) {
+	if value != "" {
+		w.and(cond, value)
+	}
+}
+
+// scope is part of every read.
+func (w *where) scope(tenant string, s store.Scope) {
+	if !s.All {
+		w.and(tenant+" = ?", s.Tenant)
+		w.is("r.user = ?", s.User)
+	}
+}
+
+// view reads in one snapshot of the database.
+func (s *Store) view(ctx context.Context, op string, f func(*sql.Tx) error) error {
+	err := s.ready(ctx)
+	if err == nil {
+		var tx *sql.Tx
+		if tx, err = s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err == nil {
+			err = f(tx)
+			_ = tx.Rollback()
+		}
+	}
+	return s.fault(ctx, op, err)
+}
+
+// Get reads one run.
+func (s *Store) Get(ctx context.Context, sc store.Scope, id string) (r store.Run, err error) {
+	var w where
+	w.and("r.id = ?", id)
+	w.scope("+r.tenant", sc) // the plus keeps the planner on the id
+	err = s.view(ctx, "get", func(tx *sql.Tx) error {
+		rs, err := listRuns(ctx, tx, &w, "")
+		if err == nil && len(rs) == 0 {
+			return store.ErrNotFound
+		}
+		if err == nil {
+			r = rs[0]
+		}
+		return err
+	})
+	return r, err
+}
+
+// List pages through runs.
+func (s *Store) List(ctx context.Context, sc store.Scope, f store.Filter, p store.Page) (rs []store.Run, err error) {
+	var w where
+	w.scope("r.tenant", sc)
+	w.is("r.id < ?", p.After)
+	w.is("r.workflow = ?", f.Workflow)
+	w.is("r.key = ?", f.Key)
+	if f.Parent != "" {
+		w.and("r.parent = ? AND r.parent <> ''", f.Parent)
+	}
+	if f.Root != "" {
+		w.and("(r.id = ? AND r.root = ? OR r.root = ? AND r.root <> r.id)", f.Root, f.Root, f.Root)
+	}
+	w.is("s.outcome = ?", f.Outcome)
+	if len(f.Statuses) > 0 {
+		args := make([]any, len(f.Statuses))
+		for i, st := range f.Statuses {
+			args[i] = st
+		}
+		w.and("s.status IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
+	}
+	if f.Held != nil {
+		w.and("(l.until > ?) = ?", s.clock.now(), *f.Held)
+	}
+	w.args = append(w.args, rules.Limit(p))
+	err = s.view(ctx, "list", func(tx *sql.Tx) (err error) {
+		rs, err = listRuns(ctx, tx, &w, " ORDER BY r.id DESC LIMIT ?")
+		return err
+	})
+	return rs, err
+}
+
+func listRuns(ctx context.Context, tx *sql.Tx, w *where, order string) ([]store.Run, error) {
+	rows, err := tx.QueryContext(ctx, selectRun+w.text.String()+order, w.args...)
+	if err != nil {
+		return nil, err
+	}
+	var ns []int64
+	rs, err := collect(rows, func(scan func(...any) error) (store.Run, error) {
+		r, n, err := scanRun(scan)
+		ns = append(ns, n)
+		return r, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range ns {
+		rows, err := tx.QueryContext(ctx, selectCounters, n)
+		if err != nil {
+			return nil, err
+		}
+		cs, err := collect(rows, scanCounter)
+		if err != nil {
+			return nil, err
+		}
+		if len(cs) > 0 {
+			rs[i].Counters = cs
+		}
+	}
+	return rs, nil
+}
+
+// Read reads a stream of a run.
+func (s *Store) Read(ctx context.Context, sc store.Scope, id string, q store.Query) (out []store.Row, err error) {
+	stream, err := rules.Number(q.Stream)
+	if err != nil {
+		return nil, s.fault(ctx, "read", err)
+	}
+	var w where
+	w.and("r.id = ?", id)
+	w.scope("+r.tenant", sc)
+	err = s.view(ctx, "read", func(tx *sql.Tx) error {
+		var n int64
+		var a, b []byte
+		row := tx.QueryRowContext(ctx, "SELECT r.n, l.tails, s.tails FROM run r JOIN lease l ON l.n = r.n JOIN state s ON s.n = r.n"+w.text.String(), w.args...)
+		switch err := row.Scan(&n, &a, &b); {
+		case err == sql.ErrNoRows:
+			return store.ErrNotFound
+		case err != nil:
+			return err
+		}
+		var ts tails
+		ts.grow(a)
+		ts.grow(b)
+		out, err = readStream(ctx, tx, n, stream, ts[stream], q)
+		return err
+	})
+	return out, err
+}
+
+const (
+	selectMark   = `SELECT seq, id FROM mark WHERE run = ? AND stream = ? AND seq >= ? ORDER BY seq LIMIT 1`
+	selectBlob   = `SELECT seq, id FROM blob WHERE run = ? AND key = ?`
+	selectStream = `
+WITH RECURSIVE chain (id, seq) AS (
+	SELECT ?1, ?2
+	UNION ALL
+	SELECT l.prev, c.seq - 1 FROM chain c JOIN log l ON l.id = c.id WHERE c.seq > ?3 + 1)
+SELECT c.seq, l.key, l.at, l.data FROM chain c JOIN log l ON l.id = c.id WHERE ?4 = '' OR l.key = ?4 ORDER BY c.seq LIMIT ?5`
+)
+
+// readStream follows the chain back from the stream's end, or from a mark not far behind the last row that is wanted.
+func readStream(ctx context.Context, tx *sql.Tx, n int64, stream int, from tail, q store.Query) ([]store.Row, error) {
+	after, limit := max(q.After, 0), q.Limit
+	var err error
+	switch {
+	case q.Key != "" && stream == rules.Blob:
+		from = tail{}
+		if err = tx.QueryRowContext(ctx, selectBlob, n, q.Key).Scan(&from.seq, &from.id); err == nil && from.seq > after {
+			after = from.seq - 1
+		}
+	case q.Key == "" && limit > 0 && from.seq > after+int64(limit)+stride:
+		err = tx.QueryRowContext(ctx, selectMark, n, stream, after+int64(limit)).Scan(&from.seq, &from.id)
+	}
+	if err == sql.ErrNoRows || from.seq <= after {
+		return []store.Row{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if limit <= 0 {
+		limit = -1
+	}
+	rows, err := tx.QueryContext(ctx, selectStream, from.id, from.seq, after, q.Key, limit)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(scan func(...any) error) (store.Row, error) {
+		r := store.Row{Stream: q.Stream}
+		var at int64
+		err := scan(&r.Seq, &r.Key, &at, &r.Data)
+		r.At = rules.Time(at)
+		return r, err
+	})
+}
+
+const selectQuestion = `
+SELECT q.id, r.id, r.tenant, r.user, r.workflow, r.root, q.closed, q.asked, q.due, q.row
+FROM question q JOIN run r ON r.n = q.run`
+
+// Questions pages through questions.
+func (s *Store) Questions(ctx context.Context, sc store.Scope, f store.Filter, p store.Page) (qs []store.Question, err error) {
+	var w where
+	w.scope("q.tenant", sc)
+	w.is("q.id < ?", p.After)
+	w.is("q.id = ?", f.Question)
+	w.is("r.id = ?", f.Run)
+	w.is("r.workflow = ?", f.Workflow)
+	if f.Root != "" {
+		w.and("(r.id = ? AND r.root = ? OR r.root = ? AND r.root <> r.id)", f.Root, f.Root, f.Root)
+	}
+	if f.Open {
+		w.and("q.closed = 0")
+	}
+	w.args = append(w.args, rules.Limit(p))
+	err = s.view(ctx, "questions", func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, selectQuestion+w.text.String()+" ORDER BY q.id DESC LIMIT ?", w.args...)
+		if err != nil {
+			return err
+		}
+		qs, err = collect(rows, func(scan func(...any) error) (q store.Question, err error) {
+			var asked, due int64
+			err = scan(&q.ID, &q.Run, &q.Tenant, &q.User, &q.Workflow, &q.Root, &q.Closed, &asked, &due, &q.Row)
+			q.Asked, q.Due = rules.Time(asked), rules.Time(due)
+			return q, err
+		})
+		return err
+	})
+	return qs, err
+}
+
+const selectWorkers = `
+SELECT w.id, w.kinds, w.until, (SELECT count(*) FROM lease l WHERE l.until > ?1 AND l.until <> 0 AND l.ready IS NULL AND l.worker = w.id)
+FROM worker w WHERE w.until > ?1 ORDER BY w.id`
+
+// Workers lists the live workers.
+func (s *Store) Workers(ctx context.Context) (ws []store.Worker, err error) {
+	err = s.view(ctx, "workers", func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, selectWorkers, s.clock.now())
+		if err != nil {
+			return err
+		}
+		ws, err = collect(rows, func(scan func(...any) error) (w store.Worker, err error) {
+			var kinds string
+			var until int64
+			err = scan(&w.ID, &kinds, &until, &w.Runs)
+			w.Kinds, w.Until = splitKinds(kinds), rules.Time(until)
+			return w, err
+		})
+		return err
+	})
+	return ws, err
+}

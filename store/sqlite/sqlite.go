@@ -1,0 +1,172 @@
+// Package sqlite is a store in one SQLite file: durable, without another service, shared by the processes of one machine.
+//
+// All writes go through one goroutine that commits whatever is waiting in one transaction (group commit); reads have a few
+// connections of their own. Nothing in it may write past that goroutine, hold the file's lock while it waits, keep in memory
+// what grows with the number of runs, or know what a state, a graph or a row's bytes mean.
+//
+// Start reading at Open, then writer in writer.go (how operations become commits) and tx in tx.go (what one may do).
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	_ "modernc.org/sqlite" // the default driver, without cgo
+
+	"pawl/store"
+	"pawl/store/internal/notice"
+	"pawl/store/internal/rules"
+)
+
+var _ store.Store = (*Store)(nil)
+
+// Options tune a store; the zero value is right.
+type Options struct {
+	// Driver is the database/sql driver; empty: "sqlite" (modernc.org/sqlite).
+	Driver string
+	// Busy is how long to wait for another process's write before giving up; 0: 10 seconds.
+	Busy time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Driver == "" {
+		o.Driver = "sqlite"
+	}
+	if o.Busy == 0 {
+		o.Busy = 10 * time.Second
+	}
+	return o
+}
+
+// Store is a store in a SQLite file.
+type Store struct {
+	path   string
+	reads  *sql.DB
+	writer *writer
+	hub    notice.Hub
+	clock  clock
+	looked atomic.Int64 // when other processes' changes were last looked for
+
+	mu     sync.RWMutex // guards closed; held for reading while an operation is handed to the writer
+	closed bool
+}
+
+// clock is the wall clock in UTC, since several processes go by the stored times. It does not go back within a process.
+type clock struct{ last atomic.Int64 }
+
+func (c *clock) now() int64 {
+	for {
+		last, now := c.last.Load(), time.Now().UnixNano()
+		if now <= last {
+			return last
+		}
+		if c.last.CompareAndSwap(last, now) {
+			return now
+		}
+	}
+}
+
+var errClosed = errors.New("the store is closed")
+
+// fault makes an error of an operation one of the five: what is not one is the database's, and then nothing was written.
+func (s *Store) fault(ctx context.Context, op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range []error{store.ErrNotFound, store.ErrExists, store.ErrStale, store.ErrUnavailable, store.ErrUnknown} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("sqlite: %s: %w", op, err)
+		}
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("sqlite: %s: %w: %s: %w", op, store.ErrUnavailable, s.path, err)
+}
+
+// ready refuses a read on a closed store or for a caller who has gone.
+func (s *Store) ready(ctx context.Context) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return errClosed
+	}
+	return ctx.Err()
+}
+
+// do has the writer carry out an operation, and waits until it is committed.
+func (s *Store) do(ctx context.Context, name string, o *op) error {
+	o.done = make(chan error, 1)
+	if err := s.hand(ctx, o); err != nil {
+		return s.fault(ctx, name, err)
+	}
+	select {
+	case err := <-o.done:
+		return s.fault(ctx, name, err)
+	case <-ctx.Done():
+	}
+	if o.state.CompareAndSwap(waiting, left) {
+		return s.fault(ctx, name, context.Cause(ctx)) // the writer will pass it by
+	}
+	return s.fault(ctx, name, <-o.done) // it is being written: the outcome comes soon
+}
+
+func (s *Store) hand(ctx context.Context, o *op) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return errClosed
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	select {
+	case s.writer.ops <- o:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Now is the machine's clock.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	if err := s.ready(ctx); err != nil {
+		return time.Time{}, s.fault(ctx, "now", err)
+	}
+	return rules.Time(s.clock.now()), nil
+}
+
+// How often a watcher looks for other processes' changes.
+const look = 100 * time.Millisecond
+
+// Watch tells of this process's changes by run, and that another process has changed something.
+func (s *Store) Watch(ctx context.Context) iter.Seq2[string, error] {
+	return s.hub.Watch(ctx, look, func(ctx context.Context) error {
+		last, now := s.looked.Load(), time.Now().UnixNano()
+		if now-last < int64(look)*3/4 || !s.looked.CompareAndSwap(last, now) {
+			return nil // another watcher has just looked
+		}
+		return s.do(ctx, "watch", &op{look: true})
+	})
+}
+
+// Close waits for what has been handed in, brings the log into the file and lets go of it.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.writer.ops)
+	s.mu.Unlock()
+	<-s.writer.gone
+	s.hub.Close(s.fault(context.Background(), "watch", errClosed))
+	return errors.Join(s.reads.Close(), s.writer.close())
+}

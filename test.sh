@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs all tests. It installs what they need where it can (as root, by apt-get), says plainly what it goes without and
+# why, and ends with the sums. With CI=true a test that was skipped although this machine could have run it is a failure.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+command -v go >/dev/null || { echo "test.sh: Go is not installed: see https://go.dev/dl" >&2; exit 2; }
+
+# need PROGRAM PACKAGE WHAT_FOR
+need() {
+	command -v "$1" >/dev/null && return 0
+	if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		echo "test.sh: installing $2 ($3)"
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$2"; } >/dev/null 2>&1 || true
+	fi
+	command -v "$1" >/dev/null && return 0
+	echo "test.sh: without $1 ($3): install the package $2"
+	return 1
+}
+
+need dot graphviz "Graphviz reads the graphs that we draw" || true
+race=(-race)
+if [ "$(go env CGO_ENABLED)" != 1 ]; then
+	race=() && echo "test.sh: without the race detector: cgo is off"
+elif ! need "$(go env CC)" gcc "the race detector needs a C compiler"; then
+	race=()
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+go build -o "$work/report" .ci/report.go
+
+# section NAME GO_TEST_ARGUMENT...
+section() {
+	local name=$1 status=0
+	shift
+	printf '{"Action":"section","Output":"%s"}\n' "$name"
+	go test -json -shuffle=on "$@" 2>&1 || status=$?
+	printf '{"Action":"exit","Output":"%s"}\n' "$status"
+}
+
+# The long layers, in which processes die and disks fail, are tests named TestFault…. They run once and without the race
+# detector, which makes them ten times slower and sees nothing of other processes.
+mapfile -t faults < <(grep -rlE '^func TestFault' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
+{
+	section "all tests${race:+, with the race detector}" "${race[@]}" -timeout 10m -skip '^TestFault' ./...
+	if [ ${#faults[@]} -gt 0 ]; then
+		section "fault layers" -timeout 10m -run '^TestFault' "${faults[@]}"
+	fi
+} | "$work/report"

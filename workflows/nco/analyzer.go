@@ -1,0 +1,268 @@
+package nco
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"pawl/internal/text"
+)
+
+// Where evidence ends being enough. They are about strength, the share of the person's own words that a candidate bears out.
+const (
+	noise  = 0.30 // below it a candidate is chance
+	enough = 0.50 // from here on it can be the answer
+	margin = 0.10 // candidates this close to the best are as good as it
+)
+
+const (
+	maxCodes   = 3
+	maxChoices = 5
+)
+
+// Margins is the analyzer that needs no model: it decides by how well the person's own words bear a candidate out, and by
+// how far the best is ahead.
+type Margins struct{ lexicon *lexicon }
+
+var _ Analyzer = Margins{}
+
+// NewMargins makes it.
+func NewMargins() Margins { return Margins{newLexicon()} }
+
+// Analyze goes through the phases; the first that can decide does.
+func (a Margins) Analyze(_ context.Context, c Case) (Verdict, error) {
+	said, _ := statement(c.Messages)
+	t := trial{Case: c, lexicon: a.lexicon, own: a.lexicon.read(said...)}
+	t.ranked = a.lexicon.recount(t.own.content, c.Candidates)
+	for _, phase := range []func() *Verdict{t.sufficiency, t.audit, t.anchor, t.margins} {
+		if v := phase(); v != nil {
+			v.Reasoning = strings.Join(t.thoughts, " ")
+			return *v, nil
+		}
+	}
+	return t.decide(), nil
+}
+
+// trial is one case under judgment.
+type trial struct {
+	Case
+	lexicon  *lexicon
+	own      reading
+	ranked   []support // by the person's own words, best first
+	near     []support // those that are as good as the best
+	thoughts []string
+}
+
+func (t *trial) think(f string, args ...any) {
+	t.thoughts = append(t.thoughts, fmt.Sprintf(f, args...))
+}
+
+// sufficiency: what was not said cannot be found. It comes first, so asking outranks searching again.
+func (t *trial) sufficiency() *Verdict {
+	if !t.Expansion.Ambiguous() {
+		return nil
+	}
+	t.think("Sufficiency: the description names no single kind of work.")
+	return &Verdict{
+		Status: MoreInfo, Confidence: 1, Directive: "Ambiguous description.",
+		Message: t.Expansion.Question, Choices: t.Expansion.Choices,
+	}
+}
+
+// audit: retrieval is evidence, not truth. If nothing of it is borne out by the person's own words, it is noise.
+func (t *trial) audit() *Verdict {
+	t.specific()
+	if len(t.ranked) > 0 && t.ranked[0].strength >= noise {
+		t.think("Retrieval audit: %d candidates, the best bears out %.2f of the description.", len(t.ranked), t.ranked[0].strength)
+		return nil
+	}
+	t.think("Retrieval audit: nothing retrieved is borne out by the description.")
+	if v := t.searchAgain(); v != nil {
+		return v
+	}
+	return t.ask("Nothing retrieved fits.")
+}
+
+// specific takes what is left over ("n.e.c.") off the list wherever something specific of its family is borne out.
+func (t *trial) specific() {
+	t.ranked = slices.DeleteFunc(slices.Clone(t.ranked), func(s support) bool {
+		return s.Metadata.Residual && slices.ContainsFunc(t.ranked, func(o support) bool {
+			return !o.Metadata.Residual && o.strength >= noise && (o.Metadata.Family == s.Metadata.Family || o.strength >= s.strength)
+		})
+	})
+}
+
+// anchor: the query has to be the person's own. One that strayed found what it asked for, not what was said.
+func (t *trial) anchor() *Verdict {
+	strayed := t.strayed()
+	if len(strayed) == 0 || t.ranked[0].strength >= enough {
+		return nil
+	}
+	t.think("Expander audit: %q was never said.", strings.Join(strayed, " "))
+	return t.searchAgain()
+}
+
+// strayed are the words of the query that the person did not say.
+func (t *trial) strayed() []string {
+	var said []word
+	for _, m := range t.Messages {
+		if m.Role == RoleUser {
+			said = append(said, t.lexicon.telling(m.Text)...)
+		}
+	}
+	var strayed []string
+	for _, w := range wordsOf(searchText(t.Expansion.Query)) {
+		if like, _ := nearest(w, said); !t.lexicon.fillers[w.form] && like < likeEnough {
+			strayed = append(strayed, w.shown)
+		}
+	}
+	return strayed
+}
+
+// margins: which candidates are as good as the best, and may they stand together.
+func (t *trial) margins() *Verdict {
+	best := t.ranked[0]
+	if v := t.lexicon.onlyVague(best.words); v != nil {
+		t.think("Margins: only %q speaks for the best, and many occupations share it.", phrase(best.words))
+		return &Verdict{Status: MoreInfo, Confidence: 1, Directive: "Ambiguous description.", Message: v.Question, Choices: v.Choices}
+	}
+	for _, s := range t.ranked {
+		if s.strength >= noise && s.strength > best.strength-margin {
+			t.near = append(t.near, s)
+		}
+	}
+	t.think("Margins: %d of %d candidates are within %.2f of the best.", len(t.near), len(t.ranked), margin)
+	if best.strength < enough {
+		if v := t.searchAgain(); v != nil {
+			return v
+		}
+		return t.ask("The best candidate is weak.")
+	}
+	for _, s := range t.near {
+		if Division(s.Code) != Division(best.Code) {
+			return t.ask("Candidates of several divisions fit equally well.")
+		}
+		if !slices.Equal(s.words, best.words) {
+			return t.ask("Candidates that bear out different words fit equally well.")
+		}
+	}
+	if len(t.near) > maxCodes {
+		return t.ask("Too many candidates fit equally well.")
+	}
+	return nil
+}
+
+// decide: one clear winner, or up to three that stand together in one division.
+func (t *trial) decide() Verdict {
+	best := t.near[0]
+	v := Verdict{Status: MatchFound, Message: "Matched: " + best.Metadata.Title}
+	for _, s := range t.near {
+		v.Codes, v.Titles = append(v.Codes, s.Code), append(v.Titles, s.Metadata.Title)
+	}
+	lead := best.strength
+	if rest := t.ranked[len(t.near):]; len(rest) > 0 {
+		lead -= rest[0].strength
+		t.think("Decision: the runner-up %q is %.2f behind.", rest[0].Metadata.Title, lead)
+	}
+	v.Confidence = confidence(best.strength, lead, len(t.near), t.Expansion.Assumptions)
+	v.Directive = fmt.Sprintf("%d codes, strength %.2f, words: %s.", len(v.Codes), best.strength, phrase(best.words))
+	v.Reasoning = strings.Join(t.thoughts, " ")
+	return v
+}
+
+// confidence lies in the band of a match, lower where codes share the answer and where something was assumed.
+func confidence(strength, lead float64, codes int, assumptions []string) float64 {
+	c := 7 + 2*(strength-enough)/(1-enough) + min(1, 2*lead) - 0.5*float64(codes-1)
+	low, high := band(MatchFound, len(assumptions) > 0)
+	return min(high, max(low, float64(int(c*10))/10))
+}
+
+// searchAgain asks for one more search in other words, if that is allowed and there are other words.
+func (t *trial) searchAgain() *Verdict {
+	if !slices.Contains(t.Allowed, ImprovedSearch) {
+		return nil
+	}
+	q := t.rewrite()
+	if q == "" {
+		return nil
+	}
+	return &Verdict{Status: ImprovedSearch, Confidence: 4, Directive: q}
+}
+
+// rewrite makes a query of 8 to 18 words, where there are as many: the person's own words, those that the expander set
+// aside as an employer's, then the titles that come nearest to them. It is empty if that is no other query.
+func (t *trial) rewrite() string {
+	const least, most = 8, 18
+	var words []string
+	add := func(text string, limit int) {
+		for _, w := range wordsOf(text) {
+			if len(words) < limit && !t.lexicon.fillers[w.form] && !slices.Contains(words, w.form) {
+				words = append(words, w.form)
+			}
+		}
+	}
+	add(phrase(t.own.content), most)
+	for _, e := range t.own.employers {
+		add(e, most)
+	}
+	for _, s := range t.ranked {
+		if s.strength > 0 && len(words) < least {
+			add(s.Metadata.Title+" "+s.Metadata.FamilyTitle, most)
+		}
+	}
+	q := strings.Join(words, " ")
+	for _, before := range t.Queries {
+		if sameWords(q, searchText(before)) {
+			return ""
+		}
+	}
+	return q
+}
+
+func sameWords(a, b string) bool {
+	x, y := text.Words(a), text.Words(b)
+	slices.Sort(x)
+	slices.Sort(y)
+	return slices.Equal(slices.Compact(x), slices.Compact(y))
+}
+
+// ask makes the question whose answer would decide: it offers what is near, or asks for more where nothing is.
+func (t *trial) ask(why string) *Verdict {
+	t.think("Decision: ask. %s", why)
+	v := Verdict{Status: MoreInfo, Confidence: 2, Directive: why}
+	near := t.near
+	for _, s := range t.ranked {
+		if len(near) < 2 && s.strength >= noise && !slices.ContainsFunc(near, func(n support) bool { return n.Code == s.Code }) {
+			near = append(near, s)
+		}
+	}
+	v.Choices = choices(near)
+	if len(v.Choices) < 2 {
+		v.Choices = nil
+		v.Message = "I could not tell the occupation from that. What do you do on a usual working day, and with which tools, materials or people?"
+		return &v
+	}
+	v.Message = "Several occupations fit. Which of these comes closest to your work? You can also say it in other words."
+	return &v
+}
+
+// choices are titles in plain sight, at most five; where two read the same, the family tells them apart.
+func choices(near []support) []string {
+	count := map[string]int{}
+	for _, s := range near {
+		count[text.Key(s.Metadata.Title)]++
+	}
+	var c []string
+	for _, s := range near {
+		label := strings.TrimRight(s.Metadata.Title, ", ")
+		if count[text.Key(s.Metadata.Title)] > 1 || label != s.Metadata.Title {
+			more, _ := text.Clip(s.Document, 80)
+			label = fmt.Sprintf("%s (%s)", label, strings.TrimSpace(more))
+		}
+		if len(c) < maxChoices && !slices.Contains(c, label) {
+			c = append(c, label)
+		}
+	}
+	return c
+}

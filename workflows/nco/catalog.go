@@ -1,0 +1,193 @@
+package nco
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"pawl/internal/text"
+	"pawl/ports/index"
+)
+
+//go:embed families.csv
+var families embed.FS
+
+// Catalog is one edition of a classification of occupations, as it was loaded. It never changes.
+//
+// Its entries are what a description can be coded to; its headings are the divisions, sub-divisions, groups and families
+// above them. In a catalogue of occupations (NNNN.NNNN) a family (NNNN) is a heading, except where no occupation stands
+// under it: then it is the most exact thing there is, and an entry.
+type Catalog struct {
+	name     string
+	hash     string
+	entries  []Entry // by code
+	at       map[string]int
+	headings map[string]string
+	report   Report
+}
+
+// Entry is one thing that a description can be coded to.
+type Entry struct {
+	Code        string // NNNN.NNNN or NNNN: text, never a number
+	Title       string
+	Description string
+}
+
+// Report says what loading a catalogue did.
+type Report struct {
+	Rows     int // rows of the file, the header not counted
+	Entries  int
+	Headings int
+	Padded   int // codes that were written as decimals and got zeros on the right
+}
+
+// Embedded is the catalogue that is built in: the families of NCO-2015. Codes and titles are facts of the
+// classification; every describing word is ours.
+func Embedded() *Catalog {
+	file, err := families.Open("families.csv")
+	if err != nil {
+		panic("nco: " + err.Error()) // it is in the binary
+	}
+	c, err := parse("embedded", file)
+	if err == nil {
+		err = c.settle(nil)
+	}
+	if err != nil {
+		panic("nco: " + err.Error()) // a test loads it: a release cannot get here
+	}
+	return c
+}
+
+// Name is the name under which it was loaded.
+func (c *Catalog) Name() string { return c.name }
+
+// Hash is the SHA-256 of what the catalogue says, in hex: the same entries and headings have the same hash, however the file spells them.
+func (c *Catalog) Hash() string { return c.hash }
+
+// Report says what loading did.
+func (c *Catalog) Report() Report { return c.report }
+
+// Entry finds an entry by its code.
+func (c *Catalog) Entry(code string) (Entry, bool) {
+	i, ok := c.at[code]
+	if !ok {
+		return Entry{}, false
+	}
+	return c.entries[i], true
+}
+
+// All gives the entries in the order of their codes.
+func (c *Catalog) All() iter.Seq[Entry] { return slices.Values(c.entries) }
+
+// Heading is the title of a division (N), sub-division (NN), group (NNN) or family (NNNN), empty if there is none.
+func (c *Catalog) Heading(code string) string {
+	if h := c.headings[code]; h != "" {
+		return h
+	}
+	e, _ := c.Entry(code)
+	return e.Title
+}
+
+// Family is the family of an entry's code and its title.
+func (c *Catalog) Family(code string) (family, title string) {
+	family = prefix(code, 4)
+	return family, c.Heading(family)
+}
+
+// Division is the first digit of a code.
+func Division(code string) string { return prefix(code, 1) }
+
+func prefix(code string, n int) string { return code[:min(n, len(code))] }
+
+// Residual says whether an entry is what is left over ("n.e.c.", "Other …"): never right when a specific one fits.
+func (e Entry) Residual() bool {
+	if strings.HasSuffix(e.Code, ".9900") {
+		return true
+	}
+	title := " " + strings.Join(text.Words(e.Title), " ") + " "
+	for _, mark := range []string{" not elsewhere classified ", " n e c ", " nec "} {
+		if strings.Contains(title, mark) {
+			return true
+		}
+	}
+	return strings.HasPrefix(title, " other ") || strings.HasSuffix(title, " other ") || strings.HasSuffix(title, " others ")
+}
+
+// Names are the other forms in which an entry's title is said: each of the alternatives between slashes or semicolons,
+// and "car driver" for "Driver, Car".
+func (e Entry) Names() []string {
+	var names []string
+	for _, part := range strings.FieldsFunc(e.Title, func(r rune) bool { return r == '/' || r == ';' }) {
+		part = strings.TrimSpace(part)
+		if part != "" && part != e.Title {
+			names = append(names, part)
+		}
+		if noun, kind, ok := strings.Cut(part, ","); ok && strings.TrimSpace(kind) != "" && !strings.Contains(kind, ",") {
+			names = append(names, strings.TrimSpace(kind)+" "+strings.TrimSpace(noun))
+		}
+	}
+	return names
+}
+
+// Documents are the entries as an index takes them. The family's title is searched with every occupation under it.
+func (c *Catalog) Documents() []index.Document {
+	docs := make([]index.Document, 0, len(c.entries))
+	for _, e := range c.entries {
+		body := e.Description
+		if family, title := c.Family(e.Code); family != e.Code && title != "" {
+			body = title + ". " + body
+		}
+		docs = append(docs, index.Document{ID: e.Code, Title: e.Title, Names: e.Names(), Text: body})
+	}
+	return docs
+}
+
+// settle makes the catalogue whole once its rows are read: families of occupations become headings, headings that the
+// file does not give come from above, and what it says is hashed.
+func (c *Catalog) settle(above *Catalog) error {
+	occupied := map[string]bool{}
+	for _, e := range c.entries {
+		if len(e.Code) > 4 {
+			occupied[prefix(e.Code, 4)] = true
+		}
+	}
+	c.entries = slices.DeleteFunc(c.entries, func(e Entry) bool {
+		if len(e.Code) == 4 && occupied[e.Code] {
+			c.headings[e.Code] = e.Title
+			return true
+		}
+		return false
+	})
+	if len(c.entries) == 0 {
+		return fmt.Errorf("catalogue %s: no entry in it: codes of entries have the form NNNN.NNNN or NNNN", c.name)
+	}
+	slices.SortFunc(c.entries, func(a, b Entry) int { return strings.Compare(a.Code, b.Code) })
+	c.report.Entries, c.report.Headings = len(c.entries), len(c.headings)
+	c.at = make(map[string]int, len(c.entries))
+	for i, e := range c.entries {
+		c.at[e.Code] = i
+		for n := 1; n <= 4 && above != nil; n++ {
+			if h := prefix(e.Code, n); c.Heading(h) == "" && above.Heading(h) != "" {
+				c.headings[h] = above.Heading(h)
+			}
+		}
+	}
+	c.hash = c.digest()
+	return nil
+}
+
+func (c *Catalog) digest() string {
+	h := sha256.New()
+	for _, code := range slices.Sorted(maps.Keys(c.headings)) {
+		fmt.Fprintf(h, "%s\x00%s\x00\n", code, c.headings[code])
+	}
+	for _, e := range c.entries {
+		fmt.Fprintf(h, "%s\x00%s\x00%s\n", e.Code, e.Title, e.Description)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,190 @@
+package nco
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"pawl"
+	"pawl/internal/text"
+	"pawl/ports/index"
+)
+
+// Limits of a run.
+const (
+	MaxText     = 10_000 // characters of a description or an answer
+	perSearch   = 5      // entries that one search brings
+	maxEvidence = 10     // entries that a turn keeps, the earlier ones first
+	maxDocument = 600    // characters of a description that are kept as evidence
+)
+
+// Agent codes descriptions of work to the entries of a catalogue.
+type Agent struct {
+	Catalog  *Catalog      // nil: Embedded
+	Index    index.Index   // over Catalog.Documents()
+	Expander Expander      // nil: NewWords
+	Analyzer Analyzer      // nil: NewMargins
+	Turns    int           // questions that a run may ask; 0: 5, below 0: none
+	Patience time.Duration // how long a question stays open; 0: 72 hours
+}
+
+// Input is a description of somebody's work, in their own words.
+type Input struct {
+	Text string `json:"text" jsonschema:"what the person does, in their own words: 1 to 10,000 characters"`
+}
+
+// State flows through the nodes. The names are fixed by the requirements.
+type State struct {
+	Messages            []Message `json:"messages"` // append-only: all that survives an answer
+	Expansion           Expansion `json:"expander_analysis"`
+	Retrieved           Retrieved `json:"retrieved_results"`
+	Verdict             Verdict   `json:"analyzer_response"`
+	ImprovedSearch      bool      `json:"improved_search"`       // the analyzer asked for another search in this turn
+	ImprovedSearchCount int       `json:"improved_search_count"` // how often it got one in this turn: at most 1
+	Unanswered          bool      `json:"unanswered"`            // nobody answered in time
+}
+
+// Retrieved is what the searches of a turn brought, the earlier first. A candidate carries its distance, its metadata and
+// its document, so a merge cannot part them.
+type Retrieved struct {
+	Queries    []string    `json:"queries"`
+	Candidates []Candidate `json:"candidates"`
+}
+
+// Answer is what a person says to a question.
+type Answer struct {
+	Text string `json:"text" jsonschema:"one of the choices, its number, or other words"`
+}
+
+// Output is the end of a run.
+type Output struct {
+	Status      Status   `json:"status"` // MATCH_FOUND or MORE_INFO
+	Codes       []Code   `json:"codes"`
+	Confidence  float64  `json:"confidence"` // 0 to 10
+	Assumptions []string `json:"assumptions"`
+	Turns       int      `json:"turns"`    // answers that were given
+	Question    string   `json:"question"` // of MORE_INFO: what would have to be known
+	Choices     []string `json:"choices"`
+	Reason      string   `json:"reason"` // why it ended so
+	Catalog     string   `json:"catalog"`
+}
+
+// Code is one entry that was selected, and what spoke for it.
+type Code struct {
+	Code        string   `json:"code"`
+	Title       string   `json:"title"`
+	Family      string   `json:"family"`
+	FamilyTitle string   `json:"familyTitle"`
+	Evidence    Evidence `json:"evidence"`
+}
+
+// Graph is the workflow. Its version carries the catalogue's hash: a run never goes on with another catalogue.
+func Graph(a Agent) *pawl.Graph[Input, State, Output] {
+	a = a.settled()
+	g := pawl.New[Input, State, Output]("nco", pawl.Options{
+		Version:    "1+" + a.Catalog.Hash()[:8],
+		Budget:     pawl.Budget{"llm": 24},
+		Positional: []string{"text"},
+	})
+	retry := pawl.NodeOptions{Retry: pawl.Retry{Max: 3, First: time.Second, Factor: 4}}
+
+	expand := g.Node("expand", a.expand, retry)
+	retrieve := g.Node("retrieve", a.retrieve, retry)
+	analyze := g.Node("analyze", a.analyze, retry)
+	userInfo := g.Node("user_info", a.userInfo)
+	found := g.Succeed(string(MatchFound))
+	unclear := g.Succeed(string(MoreInfo))
+
+	g.Start(expand, begin)
+	g.From(expand).Otherwise(retrieve)
+	g.From(retrieve).Otherwise(analyze)
+	g.From(analyze).
+		When("improved search", wantsBetterSearch, retrieve).AtMostPerTurn(1).
+		Otherwise(userInfo)
+	g.From(userInfo).
+		When("match found", isMatch, found).
+		OnAnswer(clarified, expand).AtMost(max(1, a.Turns)).
+		Otherwise(unclear)
+	g.Finish(a.finish)
+	return g
+}
+
+// clarified is the edge that an answer takes.
+const clarified = "clarified"
+
+func (a Agent) settled() Agent {
+	if a.Catalog == nil {
+		a.Catalog = Embedded()
+	}
+	if a.Expander == nil {
+		a.Expander = NewWords()
+	}
+	if a.Analyzer == nil {
+		a.Analyzer = NewMargins()
+	}
+	if a.Turns == 0 {
+		a.Turns = 5
+	}
+	if a.Patience == 0 {
+		a.Patience = 72 * time.Hour
+	}
+	return a
+}
+
+func isMatch(s State) bool { return s.Verdict.Status == MatchFound }
+
+// wantsBetterSearch is the policy (R-003-28); the bound on its edge is the proof.
+func wantsBetterSearch(s State) bool {
+	return s.Verdict.Status == ImprovedSearch && s.ImprovedSearchCount < 1
+}
+
+// begin refuses what cannot be a description, before anything is spent.
+func begin(in Input) (State, error) {
+	refuse := func(why string) (State, error) {
+		return State{}, &pawl.Error{Code: pawl.CodeInvalid, Op: "start", Text: "text: " + why}
+	}
+	if why := unreadable(in.Text); why != "" {
+		return refuse(why)
+	}
+	if text.Key(in.Text) == "" {
+		return refuse("empty: say what the person does, in 1 to 10,000 characters")
+	}
+	return State{Messages: []Message{{Role: RoleUser, Text: in.Text}}}, nil
+}
+
+// finish makes the output. The status is the terminal's, so IMPROVED_SEARCH never leaves.
+func (a Agent) finish(s State, e pawl.Ending) (Output, error) {
+	o := Output{
+		Status: Status(e.Terminal), Codes: []Code{}, Confidence: s.Verdict.Confidence, Turns: turns(s),
+		Assumptions: append([]string{}, s.Expansion.Assumptions...), Choices: []string{}, Catalog: a.Catalog.Name(),
+	}
+	if o.Status == MatchFound {
+		o.Reason = s.Verdict.Directive
+		for _, code := range s.Verdict.Codes {
+			i := slices.IndexFunc(s.Retrieved.Candidates, func(c Candidate) bool { return c.Code == code })
+			c := s.Retrieved.Candidates[i] // the policy let only retrieved codes through
+			o.Codes = append(o.Codes, Code{
+				Code: c.Code, Title: c.Metadata.Title, Family: c.Metadata.Family, FamilyTitle: c.Metadata.FamilyTitle, Evidence: c.Evidence,
+			})
+		}
+		return o, nil
+	}
+	o.Question, o.Choices = s.Verdict.Message, append(o.Choices, s.Verdict.Choices...)
+	ended := "The turns are spent."
+	if s.Unanswered {
+		ended = "Nobody answered in time."
+	}
+	o.Reason = strings.TrimSpace(ended + " " + s.Verdict.Directive)
+	return o, nil
+}
+
+// turns are the answers that a run got.
+func turns(s State) int {
+	n := -1 // the first thing that the person said is no answer
+	for _, m := range s.Messages {
+		if m.Role == RoleUser {
+			n++
+		}
+	}
+	return n
+}
