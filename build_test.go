@@ -45,7 +45,9 @@ func short(name string, o pawl.Options) (g *graph, work, done place) {
 	return g, work, done
 }
 
-func mustBuild(t *testing.T, g interface{ Build() (*pawl.Workflow, error) }) *pawl.Workflow {
+func mustBuild(t *testing.T, g interface {
+	Build() (*pawl.Workflow, error)
+}) *pawl.Workflow {
 	t.Helper()
 	w, err := g.Build()
 	if err != nil {
@@ -55,7 +57,9 @@ func mustBuild(t *testing.T, g interface{ Build() (*pawl.Workflow, error) }) *pa
 }
 
 // refused checks that a graph does not build and that the message has every part.
-func refused(t *testing.T, g interface{ Build() (*pawl.Workflow, error) }, parts ...string) {
+func refused(t *testing.T, g interface {
+	Build() (*pawl.Workflow, error)
+}, parts ...string) {
 	t.Helper()
 	_, err := g.Build()
 	if err == nil {

@@ -218,6 +218,7 @@ func TestCancelStops(t *testing.T) {
 	// A node that swallows it changes nothing, and a run that is stopped before it begins visits no node.
 	swallow := one(pawl.Options{}, func(_ context.Context, s box) (box, error) { cancel(); return s, nil })
 	ctx, cancel = context.WithCancel(t.Context())
+	defer func() { cancel() }()
 	if _, err := pawl.Execute(ctx, swallow, 0); codeOf(err) != pawl.CodeCancelled {
 		t.Error(err)
 	}

@@ -46,7 +46,9 @@ type reuseAgent struct {
 func (reuseAgent) node(ctx context.Context, s reuseState) (reuseState, error) { return s, nil }
 
 func (reuseAgent) policy(ctx context.Context, s reuseState) (reuseState, error) {
-	p, err := pawl.Do(ctx, "policy", func(context.Context) (reusePolicy, error) { return reusePolicy{MaxCost: pawl.Dollars(1), Timeout: time.Minute, Video: "async"}, nil })
+	p, err := pawl.Do(ctx, "policy", func(context.Context) (reusePolicy, error) {
+		return reusePolicy{MaxCost: pawl.Dollars(1), Timeout: time.Minute, Video: "async"}, nil
+	})
 	if err != nil {
 		return s, err
 	}

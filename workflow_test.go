@@ -80,7 +80,9 @@ func TestFingerprint(t *testing.T) {
 }
 
 func TestFingerprintOfStates(t *testing.T) {
-	print := func(g interface{ Build() (*pawl.Workflow, error) }) string { return mustBuild(t, g).Fingerprint() }
+	print := func(g interface {
+		Build() (*pawl.Workflow, error)
+	}) string { return mustBuild(t, g).Fingerprint() }
 	type (
 		node struct {
 			Name string

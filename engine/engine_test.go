@@ -3,7 +3,7 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,17 +14,18 @@ import (
 )
 
 type counter struct {
-	N     int    `json:"n"`
-	Pad   string `json:"pad"`
-	Reply string `json:"reply"`
+	N   int    `json:"n"`
+	Pad string `json:"pad"`
 }
 
-func ring(bound int) *pawl.Graph[int, counter, int] {
-	g := pawl.New[int, counter, int]("ring", pawl.Options{Version: "1"})
-	a := g.Node("a", func(ctx context.Context, s counter) (counter, error) { s.N++; return s, nil })
+// ring goes n times around one node, with a state of about 1 KB.
+func ring() *pawl.Graph[int, counter, int] {
+	type limit = int
+	g := pawl.New[limit, counter, int]("ring", pawl.Options{Version: "1"})
+	a := g.Node("a", func(_ context.Context, s counter) (counter, error) { s.N--; return s, nil })
 	end := g.Succeed("DONE")
-	g.Start(a, func(int) (counter, error) { return counter{}, nil })
-	g.From(a).When("again", func(s counter) bool { return s.N < bound }, a).AtMost(9000).Otherwise(end)
+	g.Start(a, func(n int) (counter, error) { return counter{N: n, Pad: strings.Repeat("x", 1000)}, nil })
+	g.From(a).When("again", func(s counter) bool { return s.N > 0 }, a).AtMost(9_999).Otherwise(end)
 	g.Finish(func(s counter, _ pawl.Ending) (int, error) { return s.N, nil })
 	return g
 }
@@ -38,29 +39,32 @@ func build[I, S, O any](t testing.TB, g *pawl.Graph[I, S, O]) *pawl.Workflow {
 	return w
 }
 
-func TestSmoke(t *testing.T) {
-	var s store.Store = memory.New()
-	e, err := engine.New(s, []*pawl.Workflow{build(t, ring(3))}, engine.Config{Trace: engine.Trace{Fault: func(op string, err error) { t.Log(op, err) }}})
+func newEngine(t testing.TB, s store.Store, ws ...*pawl.Workflow) *engine.Engine {
+	t.Helper()
+	e, err := engine.New(s, ws, engine.Config{Trace: engine.Trace{Fault: func(op string, err error) { t.Log(op, err) }}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	rs := e.As(pawl.Caller{User: "ann"})
-	st, err := rs.Start(ctx, "ring", json.RawMessage("1"), pawl.StartOptions{})
-	if err != nil {
-		t.Fatal(err)
+	return e
+}
+
+// BenchmarkNode is the overhead of a node through the engine on the memory store, with a 1 KB state.
+func BenchmarkNode(b *testing.B) {
+	e := newEngine(b, memory.New(), build(b, ring()))
+	rs := e.As(pawl.Caller{})
+	const nodes = 1000
+	var spent time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		st, err := rs.Start(b.Context(), "ring", json.RawMessage("1000"), pawl.StartOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		began := time.Now()
+		if err := e.WorkRun(b.Context(), st.Run.ID); err != nil {
+			b.Fatal(err)
+		}
+		spent += time.Since(began)
 	}
-	if err := e.WorkRun(ctx, st.Run.ID); err != nil {
-		t.Fatal(err)
-	}
-	r, err := rs.Get(ctx, st.Run.ID)
-	fmt.Printf("%+v %v\n", r, err)
-	for ev, err := range rs.Events(ctx, r.ID, 0) {
-		fmt.Println(ev.Seq, ev.Type, string(ev.Data), err)
-	}
-	steps, err := rs.Steps(ctx, r.ID, 0, 0)
-	for _, s := range steps {
-		fmt.Println(s.Seq, s.Name, s.StateBefore, s.StateAfter, s.Edge, err)
-	}
+	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N)/nodes, "ns/node")
 }
