@@ -82,7 +82,9 @@ func TestFingerprint(t *testing.T) {
 func TestFingerprintOfStates(t *testing.T) {
 	print := func(g interface {
 		Build() (*pawl.Workflow, error)
-	}) string { return mustBuild(t, g).Fingerprint() }
+	}) string {
+		return mustBuild(t, g).Fingerprint()
+	}
 	type (
 		node struct {
 			Name string

@@ -62,7 +62,7 @@ func (r *runs) answer(ctx context.Context, id, qid string, answer json.RawMessag
 			en.Result = canon
 		}
 		rows = append(rows, callRow(en),
-			store.Row{Stream: store.Event, Data: encode(event{Type: machine.EventAnswered, Data: encode(map[string]string{"question": qid, "by": r.c.User})})},
+			store.Row{Stream: store.Event, Data: event{Type: machine.EventAnswered, Data: encode(map[string]string{"question": qid, "by": r.c.User})}.bytes()},
 			store.Row{Stream: store.Audit, Data: encode(audit{By: r.c.User, Did: "answer", What: qid})},
 			store.Row{Stream: store.Inbox, Data: encode(machine.Letter{Answer: qid})})
 		err = r.e.store.Apply(ctx, store.Change{

@@ -56,6 +56,9 @@ func (v *visit) begin(ctx context.Context, key string, outside bool) (*entry, er
 	v.keys[key] = true
 	if outside {
 		v.under++
+		if v.dead == nil {
+			v.dead = make(chan struct{})
+		}
 	}
 	return v.journal[key], nil
 }
@@ -168,20 +171,16 @@ func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn fu
 	}
 }
 
-// once makes one physical try. Its context carries the values of the caller's, ends with the visit's base and with the
-// caller's own, but not when the visit is only parked: what is under way runs to its end.
+// once makes one physical try. Its context carries the values of the caller's and ends with it, but not when the visit is only parked: what is under way runs to its end.
 func (v *visit) once(ctx context.Context, c host.Call, s *scope, fn func(context.Context) ([]byte, error)) (b []byte, err error) {
 	inside, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	pass := func(from context.Context) func() {
-		return func() {
-			if cause := context.Cause(from); ends(cause) {
-				cancel(cause)
-			}
+	defer context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); ends(cause) {
+			cancel(cause)
 		}
-	}
-	defer context.AfterFunc(ctx, pass(ctx))()
-	defer context.AfterFunc(v.base, pass(v.base))()
+	})()
+	defer v.whenKilled(cancel)()
 	if c.Timeout > 0 {
 		late := &pawl.Error{Code: pawl.CodeTimeout, Text: fmt.Sprintf("call %q took longer than %s", c.Key, c.Timeout)}
 		t := time.AfterFunc(c.Timeout, func() { cancel(late) })

@@ -275,7 +275,7 @@ func (h *hand) finish(ctx context.Context, c commit, mv machine.Move, rec *machi
 		if len(v.Data) > MaxEvent {
 			return nil, &finishError{exhausted("closing event %q has %d bytes, at most %d are allowed", v.Type, len(v.Data), MaxEvent)}
 		}
-		closing = append(closing, store.Row{Stream: store.Event, Data: encode(event{Type: v.Type, Data: v.Data})})
+		closing = append(closing, store.Row{Stream: store.Event, Data: event{Type: v.Type, Data: v.Data}.bytes()})
 	}
 	return closing, nil
 }

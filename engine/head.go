@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"pawl"
+	"pawl/internal/codec"
 	"pawl/internal/machine"
 )
 
@@ -43,6 +44,29 @@ type stepHead struct {
 	Hash    string `json:"h"`
 	From    int64  `json:"cf,omitempty"` // the visit's journal: numbers above From up to Upto
 	Upto    int64  `json:"cu,omitempty"`
+}
+
+// bytes encodes the head; it is written with every commit, so by hand.
+func (h *stepHead) bytes() []byte {
+	o := codec.NewFlat(256 + len(h.Payload))
+	o.String("n", h.Name)
+	o.String("b", h.Before)
+	o.String("a", h.After)
+	o.String("e", h.Edge)
+	o.Raw("p", h.Payload)
+	o.Int("at", int64(h.Attempt))
+	o.Int("v", h.Visit)
+	o.Int("y", int64(h.Try))
+	o.Int("ms", h.MS)
+	o.Int("c", h.Cost)
+	o.String("w", h.Worker)
+	o.String("vs", h.Version)
+	o.Int("s", h.Last)
+	o.Int("f", h.Full)
+	o.String("h", h.Hash)
+	o.Int("cf", h.From)
+	o.Int("cu", h.Upto)
+	return o.Bytes()
 }
 
 // entry is a row of the journal.
@@ -93,6 +117,14 @@ type question struct {
 type event struct {
 	Type string          `json:"t"`
 	Data json.RawMessage `json:"d,omitempty"`
+}
+
+// bytes encodes the event.
+func (e event) bytes() []byte {
+	o := codec.NewFlat(len(e.Type) + len(e.Data) + 16)
+	o.String("t", e.Type)
+	o.Raw("d", e.Data)
+	return o.Bytes()
 }
 
 // audit is a row of the audit stream: who did what.

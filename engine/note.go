@@ -51,7 +51,7 @@ func (v *visit) Emit(ctx context.Context, typ string, data []byte, lasting bool)
 	if known {
 		v.note("diverged", encode(map[string]any{"event": typ, "number": key}))
 	}
-	_, err := v.record(ctx, []store.Row{{Stream: store.Event, Key: key, Data: encode(ev)}}, nil)
+	_, err := v.record(ctx, []store.Row{{Stream: store.Event, Key: key, Data: ev.bytes()}}, nil)
 	return err
 }
 

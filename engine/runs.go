@@ -120,7 +120,7 @@ func (r *runs) cancel(ctx context.Context, id, reason string) error {
 	l := letter(run.ID, machine.Letter{Cancel: &machine.Cancel{By: r.c.User, Reason: reason}})
 	l.Live = true
 	l.Add = append(l.Add,
-		store.Row{Stream: store.Event, Data: encode(event{Type: machine.EventCancel, Data: encode(machine.Cancel{By: r.c.User, Reason: reason})})},
+		store.Row{Stream: store.Event, Data: event{Type: machine.EventCancel, Data: encode(machine.Cancel{By: r.c.User, Reason: reason})}.bytes()},
 		store.Row{Stream: store.Audit, Data: encode(audit{By: r.c.User, Did: "cancel", What: reason})})
 	if err := r.e.store.Apply(ctx, store.Change{Run: run.ID, Letters: []store.Letter{l}}); err != nil {
 		if errors.Is(err, store.ErrStale) {

@@ -100,7 +100,7 @@ func (b birth) row(mv machine.Move, raw []byte) (store.NewRun, error) {
 
 func eventRows(es []machine.Event) (rows []store.Row) {
 	for _, v := range es {
-		rows = append(rows, store.Row{Stream: store.Event, Data: encode(event{Type: v.Type, Data: encode(v.Data)})})
+		rows = append(rows, store.Row{Stream: store.Event, Data: event{Type: v.Type, Data: v.Encode()}.bytes()})
 	}
 	return rows
 }

@@ -25,7 +25,7 @@ var everything = store.Scope{All: true}
 
 // frame joins a step's head and its record of the state.
 func frame(head stepHead, state []byte) []byte {
-	h := encode(head)
+	h := head.bytes()
 	out := binary.AppendUvarint(make([]byte, 0, len(h)+len(state)+4), uint64(len(h)))
 	return append(append(out, h...), state...)
 }

@@ -22,21 +22,22 @@ type visit struct {
 	n      *host.Node
 	node   int
 	began  time.Time
-	base   context.Context // of the calls: ends when they must
 	ctx    context.Context // of the node
 	cancel context.CancelCauseFunc
-	abort  context.CancelCauseFunc
 	timers []*time.Timer
 	cost   atomic.Int64
 
 	mu       sync.Mutex
-	why      error // why it is closed
-	fault    error // the store did not take what was to be recorded
+	why      error         // why it is closed
+	dead     chan struct{} // made by the first call; closed when calls must end too
+	fault    error         // the store did not take what was to be recorded
 	answered bool
 	keys     map[string]bool
 	made     int // calls begun
 	under    int // calls under way
 	idle     []chan struct{}
+	killers  map[int]context.CancelCauseFunc
+	tried    int
 	journal  map[string]*entry
 	emitted  map[string]event
 	emits    map[string]int // next number by scope
@@ -57,8 +58,7 @@ func (h *hand) newVisit(ctx context.Context) *visit {
 	if h.fresh {
 		v.journal, v.emitted = map[string]*entry{}, map[string]event{}
 	}
-	v.base, v.abort = context.WithCancelCause(ctx)
-	v.ctx, v.cancel = context.WithCancelCause(host.With(v.base, v))
+	v.ctx, v.cancel = context.WithCancelCause(host.With(ctx, v))
 	return v
 }
 
@@ -80,7 +80,42 @@ func (v *visit) closeLocked(cause error) {
 	}
 	v.cancel(cause)
 	if ends(cause) {
-		v.abort(cause)
+		v.kill(cause)
+	}
+}
+
+// kill ends the calls under way.
+func (v *visit) kill(cause error) {
+	if v.dead == nil {
+		v.dead = make(chan struct{})
+	}
+	select {
+	case <-v.dead:
+	default:
+		close(v.dead)
+	}
+	for _, stop := range v.killers {
+		stop(cause)
+	}
+}
+
+// whenKilled calls stop, which must not block, if the calls under way have to end. forget takes that back.
+func (v *visit) whenKilled(stop context.CancelCauseFunc) (forget func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.killers == nil {
+		v.killers = map[int]context.CancelCauseFunc{}
+	}
+	v.tried++
+	id := v.tried
+	v.killers[id] = stop
+	if v.why != nil && ends(v.why) {
+		stop(v.why)
+	}
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.killers, id)
 	}
 }
 
@@ -112,7 +147,7 @@ func (v *visit) breaks(err error) error {
 		v.fault = err
 	}
 	v.closeLocked(pawl.ErrClosed)
-	v.abort(err)
+	v.kill(err)
 	return pawl.Permanent(coded("record", v.h.run.ID, err))
 }
 
@@ -181,11 +216,12 @@ func (v *visit) settle() {
 	}
 	idle := make(chan struct{})
 	v.idle = append(v.idle, idle)
+	dead := v.dead
 	v.mu.Unlock()
 	select {
 	case <-idle:
 		return
-	case <-v.base.Done():
+	case <-dead:
 	}
 	t := time.NewTimer(v.h.e.c.Abandon)
 	defer t.Stop()
@@ -233,7 +269,6 @@ func (v *visit) finish() {
 	}
 	v.mu.Unlock()
 	v.cancel(pawl.ErrClosed)
-	v.abort(pawl.ErrClosed)
 }
 
 // limits starts the clocks of the visit.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"pawl"
+	"pawl/internal/codec"
 )
 
 // Move is what one decision makes of a run: the next record and all that is written with it, in one transaction.
@@ -34,6 +35,22 @@ type Event struct {
 	Data any
 }
 
+// Encode is the event's data; that of a step is written with every commit, so by hand.
+func (e Event) Encode() []byte {
+	s, ok := e.Data.(Stepped)
+	if !ok {
+		return raw(e.Data)
+	}
+	o := codec.NewFlat(160)
+	o.Int("step", s.Step)
+	o.String("node", s.Node)
+	o.String("to", s.To)
+	o.String("edge", s.Edge)
+	o.Int("visit", s.Visit)
+	o.Int("ms", s.MS)
+	return o.Bytes()
+}
+
 // The engine's own events.
 const (
 	EventStarted   = "pawl.started"
@@ -56,7 +73,7 @@ type Stepped struct {
 	To    string `json:"to"`
 	Edge  string `json:"edge"`
 	Visit int64  `json:"visit"`
-	MS    int64  `json:"ms"`
+	MS    int64  `json:"ms,omitempty"`
 }
 
 // Retried is the data of EventRetry.

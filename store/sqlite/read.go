@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 
 	"pawl/store"
@@ -53,8 +55,22 @@ func (w *where) is(cond, value string) {
 	}
 }
 
-// scope is part of every read.
-func (w *where) scope(tenant string, s store.Scope) {
+const underOrRoot = `r.n IN (SELECT n FROM run WHERE id = ? AND root = id UNION ALL SELECT n FROM run WHERE root = ? AND root <> id)`
+
+// root narrows to the runs under a root, itself included; the two halves each have an index.
+func (w *where) root(id string) {
+	if id != "" {
+		w.and(underOrRoot, id, id)
+	}
+}
+
+// scope is part of every read. Where something else narrows more, the planner is kept off the tenant's index by a plus.
+func (w *where) scope(tenant string, s store.Scope, narrow ...string) {
+	for _, n := range narrow {
+		if n != "" {
+			tenant = "+" + strings.TrimPrefix(tenant, "+")
+		}
+	}
 	if !s.All {
 		w.and(tenant+" = ?", s.Tenant)
 		w.is("r.user = ?", s.User)
@@ -78,7 +94,7 @@ func (s *Store) view(ctx context.Context, op string, f func(*sql.Tx) error) erro
 func (s *Store) Get(ctx context.Context, sc store.Scope, id string) (r store.Run, err error) {
 	var w where
 	w.and("r.id = ?", id)
-	w.scope("+r.tenant", sc) // the plus keeps the planner on the id
+	w.scope("r.tenant", sc, id)
 	err = s.view(ctx, "get", func(tx *sql.Tx) error {
 		rs, err := listRuns(ctx, tx, &w, "")
 		if err == nil && len(rs) == 0 {
@@ -95,16 +111,16 @@ func (s *Store) Get(ctx context.Context, sc store.Scope, id string) (r store.Run
 // List pages through runs.
 func (s *Store) List(ctx context.Context, sc store.Scope, f store.Filter, p store.Page) (rs []store.Run, err error) {
 	var w where
-	w.scope("r.tenant", sc)
+	w.scope("r.tenant", sc, f.Parent, f.Root)
 	w.is("r.id < ?", p.After)
 	w.is("r.workflow = ?", f.Workflow)
-	w.is("r.key = ?", f.Key)
+	if f.Key != "" {
+		w.and("r.key = ? AND r.key <> ''", f.Key) // the second half names the partial index
+	}
 	if f.Parent != "" {
 		w.and("r.parent = ? AND r.parent <> ''", f.Parent)
 	}
-	if f.Root != "" {
-		w.and("(r.id = ? AND r.root = ? OR r.root = ? AND r.root <> r.id)", f.Root, f.Root, f.Root)
-	}
+	w.root(f.Root)
 	w.is("s.outcome = ?", f.Outcome)
 	if len(f.Statuses) > 0 {
 		args := make([]any, len(f.Statuses))
@@ -162,7 +178,7 @@ func (s *Store) Read(ctx context.Context, sc store.Scope, id string, q store.Que
 	}
 	var w where
 	w.and("r.id = ?", id)
-	w.scope("+r.tenant", sc)
+	w.scope("r.tenant", sc, id)
 	err = s.view(ctx, "read", func(tx *sql.Tx) error {
 		var n int64
 		var a, b []byte
@@ -190,7 +206,7 @@ WITH RECURSIVE chain (id, seq) AS (
 	SELECT ?1, ?2
 	UNION ALL
 	SELECT l.prev, c.seq - 1 FROM chain c JOIN log l ON l.id = c.id WHERE c.seq > ?3 + 1)
-SELECT c.seq, l.key, l.at, l.data FROM chain c JOIN log l ON l.id = c.id WHERE ?4 = '' OR l.key = ?4 ORDER BY c.seq LIMIT ?5`
+SELECT c.seq, l.key, l.at, l.data FROM chain c JOIN log l ON l.id = c.id WHERE c.seq <= ?4 AND (?5 = '' OR l.key = ?5)`
 )
 
 // readStream follows the chain back from the stream's end, or from a mark not far behind the last row that is wanted.
@@ -212,20 +228,26 @@ func readStream(ctx context.Context, tx *sql.Tx, n int64, stream int, from tail,
 	if err != nil {
 		return nil, err
 	}
-	if limit <= 0 {
-		limit = -1
+	last := from.seq
+	if q.Key == "" && limit > 0 {
+		last = min(last, after+int64(limit))
 	}
-	rows, err := tx.QueryContext(ctx, selectStream, from.id, from.seq, after, q.Key, limit)
+	rows, err := tx.QueryContext(ctx, selectStream, from.id, from.seq, after, last, q.Key)
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(scan func(...any) error) (store.Row, error) {
+	out, err := collect(rows, func(scan func(...any) error) (store.Row, error) {
 		r := store.Row{Stream: q.Stream}
 		var at int64
 		err := scan(&r.Seq, &r.Key, &at, &r.Data)
 		r.At = rules.Time(at)
 		return r, err
 	})
+	slices.SortFunc(out, func(a, b store.Row) int { return cmp.Compare(a.Seq, b.Seq) })
+	if limit > 0 && len(out) > limit {
+		out = out[:limit]
+	}
+	return out, err
 }
 
 const selectQuestion = `
@@ -235,14 +257,12 @@ FROM question q JOIN run r ON r.n = q.run`
 // Questions pages through questions.
 func (s *Store) Questions(ctx context.Context, sc store.Scope, f store.Filter, p store.Page) (qs []store.Question, err error) {
 	var w where
-	w.scope("q.tenant", sc)
+	w.scope("q.tenant", sc, f.Question, f.Run, f.Root)
 	w.is("q.id < ?", p.After)
 	w.is("q.id = ?", f.Question)
 	w.is("r.id = ?", f.Run)
 	w.is("r.workflow = ?", f.Workflow)
-	if f.Root != "" {
-		w.and("(r.id = ? AND r.root = ? OR r.root = ? AND r.root <> r.id)", f.Root, f.Root, f.Root)
-	}
+	w.root(f.Root)
 	if f.Open {
 		w.and("q.closed = 0")
 	}

@@ -90,7 +90,7 @@ CREATE TABLE question (
 );
 CREATE INDEX question_run ON question (run);
 CREATE INDEX question_tenant ON question (tenant, id);
-CREATE INDEX question_open ON question (id) WHERE closed = 0;
+CREATE INDEX question_open ON question (tenant, id) WHERE closed = 0;
 
 CREATE TABLE rate (name TEXT PRIMARY KEY, tat INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE holder (name TEXT, holder TEXT, until INTEGER NOT NULL, PRIMARY KEY (name, holder)) WITHOUT ROWID;

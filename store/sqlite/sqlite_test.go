@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -21,7 +22,22 @@ func open(t testing.TB, path string, o Options) *Store {
 }
 
 func law(t *testing.T, o Options) {
-	storetest.Run(t, func(t *testing.T) store.Store { return open(t, filepath.Join(t.TempDir(), "a b?#%41.db"), o) }, storetest.Options{
+	path := filepath.Join(t.TempDir(), "empty.db")
+	if err := open(t, path, o).Close(); err != nil {
+		t.Fatal(err)
+	}
+	empty, err := os.ReadFile(path) // copied for each case: making the tables anew each time would be most of the work
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Run(t, func(t *testing.T) store.Store {
+		path := filepath.Join(t.TempDir(), "a b?#%41.db")
+		if err := os.WriteFile(path, empty, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return open(t, path, o)
+	}, storetest.Options{
+		Parallel: true,
 		Reopen: func(t *testing.T, s store.Store) store.Store {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)

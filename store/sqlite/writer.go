@@ -64,7 +64,13 @@ func (w *writer) loop() {
 // group commits the first operation and all that are waiting behind it.
 func (w *writer) group(first *op) {
 	if err := w.begin(); err != nil {
-		for o := first; o != nil; o = w.next(0) { // all that wait: each on its own would wait as long again
+		failed := []*op{first} // and all that have waited behind it: each on its own would wait as long again
+		for range len(w.ops) {
+			if o := <-w.ops; o != nil {
+				failed = append(failed, o)
+			}
+		}
+		for _, o := range failed {
 			if o.state.CompareAndSwap(waiting, taken) {
 				o.done <- err
 			}

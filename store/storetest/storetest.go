@@ -24,6 +24,8 @@ type Options struct {
 	Reopen func(t *testing.T, s store.Store) store.Store
 	// Second opens another handle on the same data, as another process would; nil: there are no others.
 	Second func(t *testing.T, s store.Store) store.Store
+	// Parallel runs cases side by side; open must allow it.
+	Parallel bool
 }
 
 // Run holds the stores that open makes, each one empty, against the law.
@@ -43,6 +45,9 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 		t.Run(group.name, func(t *testing.T) {
 			for _, c := range group.cases {
 				t.Run(c.name, func(t *testing.T) {
+					if o.Parallel {
+						t.Parallel()
+					}
 					if c.needs != nil && !c.needs(o) {
 						t.Skip("this store has no such thing")
 					}
