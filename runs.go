@@ -73,7 +73,7 @@ type Run struct {
 	Due        *time.Time        `json:"due,omitempty"`
 	Created    time.Time         `json:"created"`
 	Updated    time.Time         `json:"updated"`
-	ETA        time.Duration     `json:"-"` // of Start and Get: the median of what its remaining nodes took before; 0: unknown
+	ETA        time.Duration     `json:"-"` // of a Start that found its key running: the median of what the remaining nodes took before; 0: unknown
 }
 
 // Meter is a counter against its cap; a Cap below zero means none. MeterUSD is in micro-dollars.

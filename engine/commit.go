@@ -20,7 +20,6 @@ type commit struct {
 	state      any
 	raw        []byte // the new state, nil where it stays
 	visit      *visit // the execution that led here, if one did
-	terminal   int    // node that the edge leads to; below zero: a built-in end, or none
 	key        string // idempotency key to be bound
 	parks      bool   // what the visit waits for goes with it
 	background bool   // the node committed: its background runs start
@@ -38,7 +37,7 @@ func (h *hand) commit(ctx context.Context, c commit) error {
 		rec, cs, err := h.changes(ctx, c, mv)
 		if err != nil {
 			var f *finishError
-			if errors.As(err, &f) && mv.Next.Node != pawl.TerminalFailed {
+			if errors.As(err, &f) {
 				return h.fail(ctx, h.tick(ctx, nil), h.at(f.err))
 			}
 			return err
@@ -153,6 +152,9 @@ func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.
 			rec.Deltas += len(record)
 		}
 	}
+	if mv.What != machine.Advances && !mv.Named { // the node did not commit after all
+		c.key, c.background = "", false
+	}
 	ch := store.Change{Run: h.run.ID, Epoch: h.lease.Epoch, Key: c.key, Seen: rec.Inbox, Release: mv.Release, After: mv.After, End: mv.End}
 	ch.Add = h.stepRows(mv, rec, record, c.visit)
 	if mv.What == machine.Moves {
@@ -236,10 +238,14 @@ func (f *finishError) Unwrap() error { return f.err }
 
 // finish makes the output and the closing events of an ending run.
 func (h *hand) finish(ctx context.Context, c commit, mv machine.Move, rec *machine.Record, ch *store.Change) (closing []store.Row, err error) {
+	if h.p == nil {
+		ch.Add = append(ch.Add, store.Row{Stream: store.Audit, Data: encode(audit{Did: "closing_skipped", What: "the graph is not registered"})})
+		return nil, nil
+	}
 	state := c.state
 	if c.raw == nil {
 		if state, err = h.p.Decode(h.raw); err != nil {
-			return nil, &finishError{err}
+			return nil, err
 		}
 	}
 	end := host.Ending{
@@ -249,7 +255,7 @@ func (h *hand) finish(ctx context.Context, c commit, mv machine.Move, rec *machi
 	if rec.Err != nil {
 		end.Err = rec.Err
 	}
-	if c.terminal >= 0 {
+	if mv.Named {
 		var out []byte
 		if err := guard("Finish", func() (err error) { out, err = h.p.Finish(state, end); return err }); err != nil {
 			return nil, &finishError{err}
@@ -264,20 +270,29 @@ func (h *hand) finish(ctx context.Context, c commit, mv machine.Move, rec *machi
 			ch.Add = append(ch.Add, store.Row{Stream: store.Blob, Key: rec.Large, Data: out})
 		}
 	}
+	closing, err = h.closing(state, end)
+	if err == nil {
+		return closing, nil
+	}
+	if mv.Named {
+		return nil, &finishError{err} // the run fails of it
+	}
+	ch.Add = append(ch.Add, store.Row{Stream: store.Audit, Data: encode(audit{Did: "closing_failed", What: err.Error()})})
+	return nil, nil
+}
+
+func (h *hand) closing(state any, end host.Ending) (rows []store.Row, err error) {
 	var es []host.Event
 	if err := guard("Closing", func() (err error) { es, err = h.p.Closing(state, end); return err }); err != nil {
-		if rec.Node != pawl.TerminalFailed {
-			return nil, &finishError{err}
-		}
-		ch.Add = append(ch.Add, store.Row{Stream: store.Audit, Data: encode(audit{Did: "closing_failed", What: err.Error()})})
+		return nil, err
 	}
 	for _, v := range es {
 		if len(v.Data) > MaxEvent {
-			return nil, &finishError{exhausted("closing event %q has %d bytes, at most %d are allowed", v.Type, len(v.Data), MaxEvent)}
+			return nil, exhausted("closing event %q has %d bytes, at most %d are allowed", v.Type, len(v.Data), MaxEvent)
 		}
-		closing = append(closing, store.Row{Stream: store.Event, Data: event{Type: v.Type, Data: v.Data}.bytes()})
+		rows = append(rows, store.Row{Stream: store.Event, Data: event{Type: v.Type, Data: v.Data}.bytes()})
 	}
-	return closing, nil
+	return rows, nil
 }
 
 // cost is what the run has cost so far, in micro-dollars, over all attempts.

@@ -56,7 +56,7 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 	if err != nil {
 		return h.fail(ctx, t, h.at(err))
 	}
-	c := commit{state: next, raw: raw, visit: v, terminal: to, key: key, background: true, decide: func(r machine.Record) (machine.Move, error) {
+	c := commit{state: next, raw: raw, visit: v, key: key, background: true, decide: func(r machine.Record) (machine.Move, error) {
 		return h.p.m.Advance(r, t, edge, spent, failure)
 	}}
 	err = h.commit(ctx, c)
@@ -134,7 +134,7 @@ func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) 
 	if err != nil {
 		return h.fail(ctx, t, h.at(err))
 	}
-	return h.commit(ctx, commit{state: folded, raw: raw, visit: v, terminal: to, decide: func(r machine.Record) (machine.Move, error) {
+	return h.commit(ctx, commit{state: folded, raw: raw, visit: v, decide: func(r machine.Record) (machine.Move, error) {
 		return h.p.m.Claim(r, t, edge, spent, cause, failure)
 	}})
 }
@@ -151,7 +151,7 @@ func (h *hand) at(err error) *pawl.Error {
 // retry makes the next try durable, and waits for it in hand where that is short.
 func (h *hand) retry(ctx context.Context, v *visit, t machine.Tick, n *host.Node, cause *pawl.Error, atLeast time.Duration) error {
 	after := machine.Backoff(n.Retry, h.rec.Try, fmt.Sprintf("%s/%d", h.run.ID, h.rec.Visit), atLeast)
-	err := h.commit(ctx, commit{visit: v, terminal: -1, decide: func(r machine.Record) (machine.Move, error) {
+	err := h.commit(ctx, commit{visit: v, decide: func(r machine.Record) (machine.Move, error) {
 		return h.p.m.Retry(r, t, cause, after)
 	}})
 	if err != nil {
@@ -175,7 +175,7 @@ func (h *hand) pause(ctx context.Context, d time.Duration) {
 
 // fail ends the run with an error that nothing claimed.
 func (h *hand) fail(ctx context.Context, t machine.Tick, err *pawl.Error) error {
-	return h.commit(ctx, commit{terminal: -1, decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Fail(r, t, err) }})
+	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Fail(r, t, err) }})
 }
 
 // cancelled ends the run that was asked to end.
@@ -186,41 +186,61 @@ func (h *hand) cancelled(ctx context.Context, t machine.Tick) error {
 		h.mu.Unlock()
 		return nil
 	}
-	return h.commit(ctx, commit{terminal: -1, decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Cancelled(r, t) }})
+	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return machine.Cancelled(r, t) }})
 }
 
 // giveBack releases the run because the worker stops.
 func (h *hand) giveBack(ctx context.Context, t machine.Tick) error {
-	return h.commit(ctx, commit{terminal: -1, decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Stop(r, t) }})
+	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Stop(r, t) }})
 }
 
 // hold parks a run that no graph here can go on with.
 func (h *hand) hold(ctx context.Context, reason string) error {
 	t := h.tick(ctx, nil)
-	return h.commit(ctx, commit{terminal: -1, decide: func(r machine.Record) (machine.Move, error) { return machine.Hold(r, t, reason) }})
+	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return machine.Hold(r, t, reason) }})
 }
 
 // park throws the execution away until what it waits for has come.
 func (h *hand) park(ctx context.Context, v *visit, t machine.Tick) error {
 	v.mu.Lock()
-	waits, families := slices.Clone(v.waits), v.families()
+	waits, families := slices.Clone(v.waits), slices.Clone(v.kin)
 	v.mu.Unlock()
-	return h.commit(ctx, commit{visit: v, terminal: -1, parks: true, decide: func(r machine.Record) (machine.Move, error) {
-		return h.p.m.Park(r, t, waits, counted(families, r.Families))
+	kept, err := v.unasked(ctx, waits)
+	if err != nil {
+		return err
+	}
+	waits = append(waits, kept...)
+	return h.commit(ctx, commit{visit: v, parks: true, decide: func(r machine.Record) (machine.Move, error) {
+		now := slices.Clone(families)
+		for i, f := range now {
+			if known, ok := r.Family(f.Key); ok {
+				now[i] = f.Catch(known)
+			}
+		}
+		return h.p.m.Park(r, t, waits, now)
 	}})
 }
 
-// counted takes over what letters have said of children while the visit was executed.
-func counted(mine, known []machine.Family) []machine.Family {
-	out := slices.Clone(mine)
-	for i := range out {
-		for _, k := range known {
-			if k.Key == out[i].Key && out[i].Done >= 0 && k.Done > out[i].Done {
-				out[i].Done, out[i].Failed = k.Done, k.Failed
-			}
+// unasked are the questions and timers of earlier executions that this one did not come to: they stay.
+func (v *visit) unasked(ctx context.Context, registered []machine.Wait) (kept []machine.Wait, err error) {
+	for _, w := range v.h.rec.Waits {
+		if w.Kind != pawl.WaitsForAnswer && w.Kind != pawl.WaitsForTime {
+			continue
+		}
+		if slices.ContainsFunc(registered, func(r machine.Wait) bool { return r.Kind == w.Kind && r.Key == w.Key }) {
+			continue
+		}
+		if err := v.load(ctx); err != nil {
+			return nil, err
+		}
+		v.mu.Lock()
+		over := v.journal[w.Key] != nil
+		v.mu.Unlock()
+		if !over {
+			kept = append(kept, w)
 		}
 	}
-	return out
+	return kept, nil
 }
 
 // migrate carries a run of an older version over to the graph that is registered.
@@ -246,7 +266,7 @@ func (h *hand) migrate(ctx context.Context) error {
 		return h.hold(ctx, fmt.Sprintf("the migration from version %s failed: %v", h.run.Version, err))
 	}
 	t := h.tick(ctx, nil)
-	err = h.commit(ctx, commit{state: state, raw: raw, terminal: -1, decide: func(r machine.Record) (machine.Move, error) {
+	err = h.commit(ctx, commit{state: state, raw: raw, decide: func(r machine.Record) (machine.Move, error) {
 		return h.p.m.Migrate(r, t, to.Node)
 	}})
 	h.run.Version = h.p.Shape.Version

@@ -25,6 +25,9 @@ type Config struct {
 	Outage  time.Duration // how long a run in hand waits for a store that is unavailable; default Lease
 	Limits  map[string]Limit
 	Trace   Trace
+
+	// Around, if given, stands between node code and the engine: pawltest makes calls fail with it.
+	Around func(host.Host) host.Host
 }
 
 // Limit is shared by all workers of a store: at most Burst calls at once and one every Every afterwards (Every 0: no

@@ -30,46 +30,59 @@ func (e *Engine) events(ctx context.Context, s store.Scope, run string, after in
 			yield(pawl.Logged{}, coded("events", run, err))
 			return
 		}
-		n := 0
-		for {
-			rows, err := e.store.Read(ctx, s, run, store.Query{Stream: store.Event, After: after, Limit: 500})
-			if err != nil {
-				yield(pawl.Logged{}, coded("events", run, err))
-				return
-			}
-			for _, row := range rows {
-				var ev event
-				if err := unmarshal(row, &ev); err != nil {
-					yield(pawl.Logged{}, coded("events", run, err))
-					return
-				}
-				if !yield(pawl.Logged{Seq: row.Seq, Type: ev.Type, Run: run, At: row.At, Data: ev.Data}, nil) {
-					return
-				}
-				after = row.Seq
-			}
-			if n += len(rows); len(rows) < 500 {
+		ok := true
+		if after, ok = e.lasting(ctx, s, run, after, yield); !ok || r.Ended {
+			return
+		}
+		if !e.live(ctx, run, live, notices, yield) {
+			return
+		}
+	}
+}
+
+// lasting yields the events that are stored. It is false when the reader has enough, or was told of an error.
+func (e *Engine) lasting(ctx context.Context, s store.Scope, run string, after int64, yield func(pawl.Logged, error) bool) (int64, bool) {
+	const page = 500
+	for {
+		rows, err := e.store.Read(ctx, s, run, store.Query{Stream: store.Event, After: after, Limit: page})
+		for i := 0; i < len(rows) && err == nil; i++ {
+			var ev event
+			if err = unmarshal(rows[i], &ev); err != nil {
 				break
 			}
+			if !yield(pawl.Logged{Seq: rows[i].Seq, Type: ev.Type, Run: run, At: rows[i].At, Data: ev.Data}, nil) {
+				return after, false
+			}
+			after = rows[i].Seq
 		}
-		if r.Ended {
-			return
+		if err != nil {
+			yield(pawl.Logged{}, coded("events", run, err))
+			return after, false
 		}
-		t := time.NewTimer(e.c.Poll)
+		if len(rows) < page {
+			return after, true
+		}
+	}
+}
+
+// live yields deltas until there may be something stored. It is false when the reader has enough, or ctx is done.
+func (e *Engine) live(ctx context.Context, run string, deltas <-chan pawl.Logged, notices <-chan struct{}, yield func(pawl.Logged, error) bool) bool {
+	t := time.NewTimer(e.c.Poll)
+	defer t.Stop()
+	for {
 		select {
 		case <-notices:
+			return true
 		case <-t.C:
-		case l := <-live:
+			return true
+		case l := <-deltas:
 			if !yield(l, nil) {
-				t.Stop()
-				return
+				return false
 			}
 		case <-ctx.Done():
-			t.Stop()
 			yield(pawl.Logged{}, coded("events", run, context.Cause(ctx)))
-			return
+			return false
 		}
-		t.Stop()
 	}
 }
 

@@ -37,9 +37,6 @@ func childID(run string, visit int64, key string) string {
 	return derived(run, fmt.Sprintf("child/%d/%s", visit, key))
 }
 
-// families are those that the visit waits for.
-func (v *visit) families() []machine.Family { return append([]machine.Family(nil), v.kin...) }
-
 // Children brings the children of a family to their ends. It runs once for every time that one of them wakes the parent,
 // so the journal is read only where the counts say that there is something to find.
 func (v *visit) Children(ctx context.Context, f host.Family) ([]host.Child, error) {
@@ -54,7 +51,7 @@ func (v *visit) Children(ctx context.Context, f host.Family) ([]host.Child, erro
 		return nil, exhausted("call %q: children more than %d deep", f.Key, pawl.MaxDepth)
 	}
 	known, started := v.h.rec.Family(f.Key)
-	if started && known.Done >= 0 && known.Done < known.Started && (f.Collect || !known.Failed) && v.journalless(ctx, f.Key) {
+	if started && known.Done >= 0 && known.Done < known.Started && (f.Collect || !known.Failed) && v.unread(ctx, f.Key) {
 		return nil, v.more(f, p, known)
 	}
 	if _, err := v.begin(ctx, f.Key, false); err != nil {
@@ -63,8 +60,8 @@ func (v *visit) Children(ctx context.Context, f host.Family) ([]host.Child, erro
 	return v.family(ctx, f, p, known)
 }
 
-// journalless takes the key of a family without reading the journal, if nothing else has read it.
-func (v *visit) journalless(ctx context.Context, key string) bool {
+// unread takes the key of a family without reading the journal, if nothing else has read it.
+func (v *visit) unread(ctx context.Context, key string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if scopeOf(ctx) != nil || v.journal != nil || v.keys[key] || v.why != nil {
@@ -104,7 +101,10 @@ func (v *visit) expect(fam machine.Family) {
 
 // family looks at every child through the journal.
 func (v *visit) family(ctx context.Context, f host.Family, p *program, known machine.Family) ([]host.Child, error) {
-	fam := machine.Family{Key: f.Key, Numbered: f.Numbered, N: f.N, Started: known.Started}
+	v.mu.Lock()
+	told := v.told[f.Key]
+	v.mu.Unlock()
+	fam := machine.Family{Key: f.Key, Numbered: f.Numbered, N: f.N, Started: known.Started, Heard: known.Heard, Early: max(told-known.Heard, 0)}
 	out := make([]host.Child, f.N)
 	open := 0
 	for i := range f.N {
@@ -148,7 +148,7 @@ func (v *visit) family(ctx context.Context, f host.Family, p *program, known mac
 				if out[i].Err = refused; !f.Collect {
 					return nil, refused
 				}
-				row := callRow(entry{Visit: v.h.rec.Visit, Try: v.h.rec.Try, Kind: kindChild, Key: key, Err: pawl.Coded(refused)})
+				row := callRow(entry{Visit: v.h.rec.Visit, Try: v.h.rec.Try, Kind: kindRefused, Key: key, Err: pawl.Coded(refused)})
 				if _, err := v.record(ctx, []store.Row{row}, nil); err != nil {
 					return nil, err
 				}
@@ -254,7 +254,7 @@ func (v *visit) Enqueue(ctx context.Context, q host.Enqueue) (string, error) {
 		return "", err
 	}
 	h := v.h
-	id := newID()
+	id := derived(h.run.ID, fmt.Sprintf("background/%d/%s", h.rec.Visit, q.Key))
 	if q.RunKey != "" {
 		rs, err := h.e.store.List(ctx, store.Scope{Tenant: h.run.Tenant}, store.Filter{Workflow: p.Shape.Name, Key: q.RunKey}, store.Page{Limit: 1})
 		if err != nil {

@@ -131,7 +131,7 @@ func (h *hand) open(ctx context.Context) (err error) {
 	}
 	h.read.Store(h.rec.Inbox)
 	h.saw(h.rec.Calls, h.rec.Events)
-	h.fresh = h.run.Epoch-h.rec.Epoch == 1 && len(h.rec.Waits) == 0 && h.rec.Try == 1
+	h.fresh = h.rec.Status == pawl.StatusQueued && h.run.Epoch-h.rec.Epoch == 1
 	if h.e.c.Trace.Claimed != nil {
 		h.e.c.Trace.Claimed(h.run.ID, h.rec.Node, h.run.Epoch)
 	}
@@ -141,6 +141,10 @@ func (h *hand) open(ctx context.Context) (err error) {
 		}
 	}
 	h.p = h.e.byKind[h.run.Kind()]
+	if h.rec.Cancel != nil && (h.p == nil || !h.p.fits(h.run, h.rec)) {
+		h.p = nil // nothing here can make its closing events
+		return h.cancelled(ctx, h.tick(ctx, nil))
+	}
 	if h.p == nil {
 		return h.hold(ctx, "version "+h.run.Version+" of "+h.run.Workflow+" is not registered here")
 	}
@@ -148,7 +152,11 @@ func (h *hand) open(ctx context.Context) (err error) {
 		return h.hold(ctx, fmt.Sprintf("the graph of %s changed without a new version (fingerprint %s, the run has %s)",
 			h.run.Kind(), h.p.Shape.Fingerprint, h.rec.Fingerprint))
 	}
-	if h.raw, err = h.e.stateAt(ctx, everything, h.run.ID, h.rec.Full, h.rec.Steps, h.rec.Hash); err != nil {
+	h.raw, err = h.e.stateAt(ctx, everything, h.run.ID, h.rec.Full, h.rec.Steps, h.rec.Hash)
+	if pawl.Coded(err) != nil && pawl.Coded(err).Code == pawl.CodeInternal && !errors.Is(err, store.ErrUnavailable) {
+		return h.hold(ctx, "the state cannot be read: "+err.Error())
+	}
+	if err != nil {
 		return err
 	}
 	if h.run.Version != h.p.Shape.Version {

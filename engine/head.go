@@ -88,7 +88,6 @@ type entry struct {
 	By       string          `json:"by,omitempty"`
 
 	seq int64
-	at  time.Time
 }
 
 // The kinds of journal entries.
@@ -99,6 +98,7 @@ const (
 	kindDeadline = "deadline"
 	kindTimer    = "timer"
 	kindChild    = "child"
+	kindRefused  = "refused" // a child whose start function refused the input
 )
 
 // question is the row of a question.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"pawl"
@@ -234,6 +235,9 @@ func (e *Engine) existing(ctx context.Context, c pawl.Caller, p *program, owner,
 	rec, head, err := parts(run)
 	if err != nil {
 		return s, false, err
+	}
+	if run.User != c.User && !slices.Contains(c.Scopes, pawl.ScopeTenant) && !slices.Contains(c.Scopes, pawl.ScopeAll) {
+		return s, false, conflict("key %q is taken by another user", run.Key)
 	}
 	if head.Hash != input {
 		return s, false, &pawl.Error{Code: pawl.CodeConflict, Run: run.ID, Text: fmt.Sprintf("key %q belongs to run %s, which has another input", run.Key, run.ID)}

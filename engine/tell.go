@@ -111,7 +111,7 @@ func (h *hand) handOver(ctx context.Context, rec *machine.Record, others *[]stor
 
 // merge ends this run, whose key another one owns.
 func (h *hand) merge(ctx context.Context, t machine.Tick, owner string) error {
-	return h.commit(ctx, commit{terminal: -1, decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Merge(r, t, owner) }})
+	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Merge(r, t, owner) }})
 }
 
 // orphans are letters that cancel the children of a visit that is over before they are.
@@ -120,13 +120,13 @@ func (h *hand) orphans(ctx context.Context, rec machine.Record) (letters []store
 		if f.Done >= f.Started {
 			continue
 		}
-		j, err := h.e.journal(ctx, h.run.ID, rec)
+		j, _, err := h.e.journal(ctx, h.run.ID, rec)
 		if err != nil {
 			return nil, err
 		}
 		for i := range f.Started {
 			key := childKey(f.Key, f.Numbered, i)
-			if j[key] == nil {
+			if en := j[key]; en == nil || en.Err != nil && en.seq <= rec.Tried {
 				letters = append(letters, letter(childID(h.run.ID, rec.Visit, key),
 					machine.Letter{Cancel: &machine.Cancel{By: h.run.ID, Reason: "the parent's node is over"}}))
 			}

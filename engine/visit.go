@@ -39,6 +39,7 @@ type visit struct {
 	killers  map[int]context.CancelCauseFunc
 	tried    int
 	journal  map[string]*entry
+	told     map[string]int // ends of children in the journal, by family
 	emitted  map[string]event
 	emits    map[string]int // next number by scope
 	notes    []machine.Entry
@@ -58,7 +59,11 @@ func (h *hand) newVisit(ctx context.Context) *visit {
 	if h.fresh {
 		v.journal, v.emitted = map[string]*entry{}, map[string]event{}
 	}
-	v.ctx, v.cancel = context.WithCancelCause(host.With(ctx, v))
+	seen := host.Host(v)
+	if around := h.e.c.Around; around != nil {
+		seen = around(v)
+	}
+	v.ctx, v.cancel = context.WithCancelCause(host.With(ctx, seen))
 	return v
 }
 
@@ -335,14 +340,14 @@ func (v *visit) load(ctx context.Context) error {
 	if loaded {
 		return nil
 	}
-	j, err := v.h.e.journal(ctx, v.h.run.ID, v.h.rec)
+	j, told, err := v.h.e.journal(ctx, v.h.run.ID, v.h.rec)
 	if err != nil {
 		return v.breaks(err)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.journal == nil {
-		v.journal = j
+		v.journal, v.told = j, told
 		for _, en := range j {
 			v.h.saw(en.seq, 0)
 		}
@@ -350,24 +355,28 @@ func (v *visit) load(ctx context.Context) error {
 	return nil
 }
 
-// journal reads the entries of a visit, the last one of each key.
-func (e *Engine) journal(ctx context.Context, run string, rec machine.Record) (map[string]*entry, error) {
+// journal reads the entries of a visit, the last one of each key, and counts the ends of children by family.
+func (e *Engine) journal(ctx context.Context, run string, rec machine.Record) (j map[string]*entry, told map[string]int, err error) {
 	rows, err := e.store.Read(ctx, everything, run, store.Query{Stream: store.Call, After: rec.Calls})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	j := map[string]*entry{}
+	j, told = map[string]*entry{}, map[string]int{}
 	for _, row := range rows {
 		en := new(entry)
 		if err := unmarshal(row, en); err != nil {
-			return nil, fmt.Errorf("journal entry %d: %w", row.Seq, err)
+			return nil, nil, fmt.Errorf("journal entry %d: %w", row.Seq, err)
 		}
-		if en.Visit == rec.Visit {
-			en.seq, en.at = row.Seq, row.At
-			j[en.Key] = en
+		if en.Visit != rec.Visit {
+			continue
+		}
+		en.seq = row.Seq
+		j[en.Key] = en
+		if en.Kind == kindChild {
+			told[familyOf(en.Key)]++
 		}
 	}
-	return j, nil
+	return j, told, nil
 }
 
 // record appends rows and charges under the lease. A refused charge is a *pawl.BudgetError.

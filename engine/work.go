@@ -90,7 +90,7 @@ func (e *Engine) WorkRun(ctx context.Context, run string) error {
 	}
 	w := e.newWorker(r.Root)
 	defer w.forget()
-	return coded("work", run, w.run(ctx, func(ctx context.Context) (bool, error) { return e.settled(ctx, run, r.Root) }))
+	return coded("work", run, w.run(ctx, func(ctx context.Context) (bool, error) { return e.settled(ctx, r.Root) }))
 }
 
 // run is the loop of a worker. done, if given, is asked whenever nothing is in hand and nothing can be claimed.
@@ -257,12 +257,8 @@ func (w *worker) renew(ctx context.Context) {
 	}
 }
 
-// settled reports whether a run has ended, or nothing under its root will move without a person or another version.
-func (e *Engine) settled(ctx context.Context, run, root string) (bool, error) {
-	r, err := e.store.Get(ctx, everything, run)
-	if err != nil {
-		return false, err
-	}
+// settled reports whether nothing under a root will move without a person or another version.
+func (e *Engine) settled(ctx context.Context, root string) (bool, error) {
 	now := e.now(ctx)
 	page := store.Page{Limit: 200}
 	for {
@@ -279,9 +275,6 @@ func (e *Engine) settled(ctx context.Context, run, root string) (bool, error) {
 			return true, nil
 		}
 		page.After = rs[len(rs)-1].ID
-		if r.Ended && len(rs) == 0 {
-			return true, nil
-		}
 	}
 }
 
@@ -349,7 +342,7 @@ func (e *Engine) sweepOne(ctx context.Context, r store.Run) error {
 	_, held := rec.Wait(pawl.WaitsForVersion, "")
 	p := e.byKind[r.Kind()]
 	switch {
-	case p == nil && !held && !r.Due.IsZero():
+	case p == nil && !r.Due.IsZero():
 		return e.holdRun(ctx, r)
 	case p != nil && held && r.Due.IsZero() && p.fits(r, rec):
 		err := e.store.Apply(ctx, store.Change{Run: r.ID, Letters: []store.Letter{letter(r.ID, machine.Letter{Wake: "version"})}})
@@ -379,7 +372,18 @@ func (e *Engine) holdRun(ctx context.Context, r store.Run) error {
 	if err := h.receive(ctx); err != nil {
 		return err
 	}
-	return h.hold(ctx, fmt.Sprintf("version %s of %s is not registered here (registered: %s)", r.Version, r.Workflow, e.versions(r.Workflow)))
+	if h.rec.Cancel != nil {
+		return letGo(h.cancelled(ctx, h.tick(ctx, nil)))
+	}
+	return letGo(h.hold(ctx, fmt.Sprintf("version %s of %s is not registered here (registered: %s)", r.Version, r.Workflow, e.versions(r.Workflow))))
+}
+
+// letGo is nil where the run is out of hand, as it should be.
+func letGo(err error) error {
+	if errors.Is(err, errLetGo) {
+		return nil
+	}
+	return err
 }
 
 func (e *Engine) versions(name string) string {

@@ -79,7 +79,7 @@ type Run struct {
 	Inbox                  int64 // number of the last letter
 	Worker                 string
 	Until                  time.Time // end of the lease; zero: not held
-	Due                    time.Time // when it may be claimed next; zero: only after a letter
+	Due                    time.Time // when it may be claimed next, unless it is held; zero: only after a letter
 	Created, Updated       time.Time
 	Expires                time.Time // zero: never
 	Head, Row              []byte
@@ -106,7 +106,8 @@ type NewRun struct {
 }
 
 // Letter tells whoever holds a run (or will) something: it appends its rows (usually one to Inbox) and makes the run due
-// at once. A run that has ended, or is gone, is left alone; with Live the whole Change is then refused with ErrStale.
+// at once. Only rows in Inbox are numbered, and so noticed by a holder who was busy (Change.Seen). A run that has ended, or
+// is gone, is left alone; with Live the whole Change is then refused with ErrStale.
 type Letter struct {
 	Run  string
 	Add  []Row
@@ -140,9 +141,11 @@ type Answer struct {
 
 // Change is all that one commit does to one run, and the letters, children and restarts that move with it.
 //
-// Epoch says who writes. Above zero: the holder's; ErrStale if the run's epoch is another. Zero: not the holder; Row must
-// then be nil and only Add, Answer, Letters and Create are used. With Takeover the writer is not the holder either but the run must
-// not be held by a live lease and must have this Epoch (compare and set): the epoch is raised and the row written.
+// Epoch says who writes. Above zero: the holder's; ErrStale if the run's epoch is another, or the run has ended, was released
+// or is gone; a lease that has run out counts until somebody else claims the run. Zero: not the holder; Row must then be nil
+// (else ErrStale) and only Add, Answer, Letters and Create are used; an Inbox row in Add makes the run due as a letter does.
+// With Takeover the writer is not the holder either but the run must not be held by a live lease and must have this Epoch
+// (compare and set): the epoch is raised and the row written. To who is not the holder, a run that is gone is ErrNotFound.
 type Change struct {
 	Run      string
 	Epoch    int64
@@ -161,7 +164,7 @@ type Change struct {
 	Key                   string // not empty: the run owns this idempotency key from now on; *Taken if another run does
 
 	// Seen is the number of the last letter that the writer has read. If the run has more, End is refused with ErrStale,
-	// and Release makes the run due at once whatever After says.
+	// and Release or Takeover makes the run due at once whatever After says.
 	Seen    int64
 	End     bool          // the run has ended: it is never due again, except by a Takeover without End
 	Release bool          // give the lease back; the run is due After (below zero: only after a letter)
@@ -178,17 +181,19 @@ type Lease struct {
 // Held answers a renewal.
 type Held struct {
 	Run   string
-	Lost  bool  // the epoch is another, or the run is gone or has ended
+	Lost  bool  // the epoch is another, or the run is gone, has ended or was released
 	Inbox int64 // number of the last letter
 }
 
-// Charge adds N (which may be negative: giving back) to a counter of a run: the holder's own or an ancestor's.
+// Charge adds N (which may be negative: giving back, never refused) to a counter of a run: the holder's own or an ancestor's.
+// A meter that is new begins without a cap; a run that is gone is ErrNotFound.
 type Charge struct {
 	Run, Meter string
 	N          int64
 }
 
-// Batch is what the holder records while a node runs: rows, charges and lowered caps, all of it or nothing.
+// Batch is what the holder records while a node runs: rows, charges and lowered caps, all of it or nothing. The caps are
+// lowered first: they hold for the batch's own charges.
 type Batch struct {
 	Rows    []Row
 	Charges []Charge
@@ -218,7 +223,8 @@ type Claim struct {
 }
 
 // Slot asks for one use of a shared limit: at most Burst at once and one every Every afterwards (0: no rate), and at most
-// Max holders together (0: any number). A holder is forgotten after Hold; taking again under one name renews it.
+// Max holders together (0: any number). A holder is forgotten after Hold; taking again under one name renews it
+// and uses no rate.
 type Slot struct {
 	Limit, Holder string
 	Every         time.Duration
@@ -311,7 +317,8 @@ type Store interface {
 	Workers(ctx context.Context) ([]Worker, error)
 
 	// Watch yields the ids of runs that changed, each at least once after its change, coalesced while the reader is busy; an
-	// empty id means that any run may have. It ends with ctx. Changes of other processes come within a quarter of a second.
+	// empty id means that any run may have. It counts from the call, not only from the loop, and ends with ctx. Changes of other
+	// processes come within a quarter of a second. Claim and Renew change only who holds a run: nobody is told.
 	Watch(ctx context.Context) iter.Seq2[string, error]
 
 	// Now is the store's clock, in UTC: the one clock that leases, timers and stored times go by.

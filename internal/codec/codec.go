@@ -28,16 +28,16 @@ func Encode(v any) ([]byte, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		if at, why := flaw(v); why != "" {
-			return nil, fmt.Errorf("field %s: %s", at, why)
+		if told := flaw(v); told != nil {
+			return nil, told
 		}
 		return nil, err
 	}
 	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	// encoding/json writes this escape for bytes that are not UTF-8, and only then or for a literal backslash.
 	if bytes.Contains(out, []byte(`\ufffd`)) {
-		if at, why := flaw(v); why != "" {
-			return nil, fmt.Errorf("field %s: %s", at, why)
+		if told := flaw(v); told != nil {
+			return nil, told
 		}
 	}
 	if at, bad := notUTF8(out); bad { // what a type wrote by itself, such as json.RawMessage, is not looked at before
@@ -85,7 +85,7 @@ func Check(data []byte) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	if err := value(d, "", 0); err != nil {
+	if err := value(d, 0); err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return errors.New("the JSON ends too early")
 		}
@@ -97,8 +97,20 @@ func Check(data []byte) error {
 	return nil
 }
 
+// twin is the fault of an object; its path grows on the way out, so that JSON without a fault pays nothing for it.
+type twin struct{ at, why string }
+
+func (t *twin) Error() string { return where(t.at) + ": " + t.why }
+
+func inside(err error, step func() string) error {
+	if t, ok := errors.AsType[*twin](err); ok {
+		t.at = step() + t.at
+	}
+	return err
+}
+
 // value reads one value; depth is how many arrays and objects are open around it.
-func value(d *json.Decoder, at string, depth int) error {
+func value(d *json.Decoder, depth int) error {
 	t, err := d.Token()
 	if err != nil {
 		return err
@@ -109,11 +121,11 @@ func value(d *json.Decoder, at string, depth int) error {
 	}
 	switch open {
 	case '{':
-		return object(d, at, depth)
+		return object(d, depth)
 	case '[':
 		for i := 0; d.More(); i++ {
-			if err := value(d, at+"["+strconv.Itoa(i)+"]", depth+1); err != nil {
-				return err
+			if err := value(d, depth+1); err != nil {
+				return inside(err, func() string { return "[" + strconv.Itoa(i) + "]" })
 			}
 		}
 		_, err = d.Token()
@@ -122,7 +134,7 @@ func value(d *json.Decoder, at string, depth int) error {
 	return nil
 }
 
-func object(d *json.Decoder, at string, depth int) error {
+func object(d *json.Decoder, depth int) error {
 	seen := map[string]string{}
 	for d.More() {
 		t, err := d.Token()
@@ -133,13 +145,13 @@ func object(d *json.Decoder, at string, depth int) error {
 		f := fold(k)
 		if old, ok := seen[f]; ok {
 			if old == k {
-				return fmt.Errorf("%s: key %q stands twice", where(at), k)
+				return &twin{why: fmt.Sprintf("key %q stands twice", k)}
 			}
-			return fmt.Errorf("%s: keys %q and %q differ only by case", where(at), old, k)
+			return &twin{why: fmt.Sprintf("keys %q and %q differ only by case", old, k)}
 		}
 		seen[f] = k
-		if err := value(d, at+"."+k, depth+1); err != nil {
-			return err
+		if err := value(d, depth+1); err != nil {
+			return inside(err, func() string { return "." + k })
 		}
 	}
 	_, err := d.Token()

@@ -8,9 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// flaw finds the first value that JSON cannot carry unchanged, and says why. It runs only after a fault was seen.
-func flaw(v any) (at, why string) {
-	return flawOf(reflect.ValueOf(v), "", 0)
+// flaw finds the first value that JSON cannot carry unchanged, and says where and why. It runs only after a fault was seen.
+func flaw(v any) error {
+	switch at, why := flawOf(reflect.ValueOf(v), "", 0); {
+	case why == "":
+		return nil
+	case at == "":
+		return fmt.Errorf("the value: %s", why)
+	default:
+		return fmt.Errorf("field %s: %s", at, why)
+	}
 }
 
 func flawOf(v reflect.Value, at string, depth int) (string, string) {
@@ -22,14 +29,14 @@ func flawOf(v reflect.Value, at string, depth int) (string, string) {
 	}
 	switch v.Kind() {
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128:
-		return where(at), "a " + v.Kind().String() + " cannot be stored"
+		return at, "a " + v.Kind().String() + " cannot be stored"
 	case reflect.Float32, reflect.Float64:
 		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
-			return where(at), fmt.Sprintf("%v is not a finite number", f)
+			return at, fmt.Sprintf("%v is not a finite number", f)
 		}
 	case reflect.String:
 		if s := v.String(); !utf8.ValidString(s) {
-			return where(at), "the text is not UTF-8"
+			return at, "the text is not UTF-8"
 		}
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
@@ -44,7 +51,7 @@ func flawOf(v reflect.Value, at string, depth int) (string, string) {
 				k = it.Key().String()
 			}
 			if !utf8.ValidString(k) {
-				return where(at), fmt.Sprintf("the key %q is not UTF-8", k)
+				return at, fmt.Sprintf("the key %q is not UTF-8", k)
 			}
 			if a, w := flawOf(it.Value(), at+"."+k, depth+1); w != "" {
 				return a, w

@@ -19,7 +19,7 @@ func Same(a, b any) (at string, same bool) {
 
 func sameOf(a, b reflect.Value, at string) (string, bool) {
 	if !a.IsValid() || !b.IsValid() || a.Type() != b.Type() {
-		return at, a.IsValid() == b.IsValid()
+		return at, !a.IsValid() && !b.IsValid()
 	}
 	if out, _, _ := codecs(a.Type()); out != byKind && a.Kind() != reflect.Pointer && a.CanInterface() {
 		return sameByMethods(a, b, at)

@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"pawl"
@@ -19,7 +20,8 @@ func (m Machine) Fail(r Record, t Tick, err *pawl.Error) (Move, error) {
 }
 
 // Cancelled ends a run that was asked to end.
-func (m Machine) Cancelled(r Record, t Tick) (Move, error) {
+func Cancelled(r Record, t Tick) (Move, error) {
+	var m Machine
 	if r.Cancel == nil {
 		return Move{}, fmt.Errorf("%w: cancel without a letter", pawl.ErrTransition)
 	}
@@ -50,7 +52,8 @@ func (m Machine) Merge(r Record, t Tick, owner string) (Move, error) {
 func (m Machine) Retry(r Record, t Tick, cause *pawl.Error, after time.Duration) (Move, error) {
 	next := m.settle(r, t)
 	next.Try, next.Tried = r.Try+1, t.Calls
-	next.Waits = []Wait{{Kind: pawl.WaitsForRetry, Due: t.Now.Add(after), Reason: cause.Code}}
+	// Questions stay open and timers run on: the next try finds them again.
+	next.Waits = append(with(next.Waits, pawl.WaitsForAnswer, pawl.WaitsForTime), Wait{Kind: pawl.WaitsForRetry, Due: t.Now.Add(after), Reason: cause.Code})
 	for i := range next.Families {
 		next.Families[i].Done, next.Families[i].Failed = -1, false // to be counted again
 	}
@@ -166,9 +169,8 @@ func Receive(r Record, letters []Letter, upto int64) Record {
 			next.Waiters = append(next.Waiters, *l.Waiter)
 		case l.Child != nil && l.Child.Visit == r.Visit:
 			for i := range next.Families {
-				if f := &next.Families[i]; f.Key == l.Child.Family && f.Done >= 0 {
-					f.Done++
-					f.Failed = f.Failed || l.Child.Failed
+				if f := &next.Families[i]; f.Key == l.Child.Family {
+					f.hear(l.Child.Failed)
 				}
 			}
 		}
@@ -177,12 +179,41 @@ func Receive(r Record, letters []Letter, upto int64) Record {
 	return next
 }
 
+// hear counts the end of a child, unless it was counted already. Letters and journal entries come in the same order.
+func (f *Family) hear(failed bool) {
+	f.Heard++
+	switch {
+	case f.Early > 0:
+		f.Early--
+	case f.Done >= 0:
+		f.Done++
+		f.Failed = f.Failed || failed
+	}
+}
+
+// Catch brings a family that an execution has counted up to what letters have said meanwhile.
+func (f Family) Catch(known Family) Family {
+	for f.Heard < known.Heard {
+		f.hear(known.Failed)
+	}
+	return f
+}
+
 // CrashLoop reports whether a visit was claimed too often without coming to an end.
 func CrashLoop(r Record, epoch int64) bool { return epoch-r.Epoch > pawl.MaxClaims }
 
 func spentRuntime(e *pawl.Error) bool {
 	var b *pawl.BudgetError
 	return errors.As(e, &b) && b.Meter == pawl.MeterRuntime
+}
+
+func with(ws []Wait, kinds ...string) (out []Wait) {
+	for _, w := range ws {
+		if slices.Contains(kinds, w.Kind) {
+			out = append(out, w)
+		}
+	}
+	return out
 }
 
 func without(ws []Wait, kind string) (out []Wait) {

@@ -140,7 +140,11 @@ func (m Machine) Advance(r Record, t Tick, edge int, spent []int, failure *pawl.
 	if edge < 0 || edge >= len(n.Edges) {
 		return Move{}, fmt.Errorf("%w: node %q has no edge %d", pawl.ErrTransition, n.Name, edge)
 	}
-	return m.take(r, t, n, n.Edges[edge], m.spent(n, n.Edges, spent), nil, failure)
+	skipped, err := skip(r, t, n, n.Edges[:edge], spent)
+	if err != nil {
+		return Move{}, err
+	}
+	return m.take(r, t, n, n.Edges[edge], skipped, nil, failure)
 }
 
 // Claim takes an error edge, after a try that was the last.
@@ -152,23 +156,38 @@ func (m Machine) Claim(r Record, t Tick, edge int, spent []int, cause, failure *
 	if edge < 0 || edge >= len(n.Errors) {
 		return Move{}, fmt.Errorf("%w: node %q has no error edge %d", pawl.ErrTransition, n.Name, edge)
 	}
-	return m.take(r, t, n, n.Errors[edge], m.spent(n, n.Errors, spent), cause, failure)
+	if cause == nil {
+		return Move{}, fmt.Errorf("%w: error edge %q of node %q without an error", pawl.ErrTransition, n.Errors[edge].Name, n.Name)
+	}
+	skipped, err := skip(r, t, n, n.Errors[:edge], spent)
+	if err != nil {
+		return Move{}, err
+	}
+	return m.take(r, t, n, n.Errors[edge], skipped, cause, failure)
 }
 
-func (m Machine) spent(n *host.Node, es []host.Edge, which []int) (out []Entry) {
+// skip notes the edges before the taken one that would have held but for their bound.
+func skip(r Record, t Tick, n *host.Node, before []host.Edge, which []int) (out []Entry, err error) {
 	for _, i := range which {
-		out = append(out, Entry{Name: "edge_spent", Before: n.Name, After: n.Name, Edge: es[i].Name, Payload: raw(map[string]int{"bound": es[i].Max})})
+		if i < 0 || i >= len(before) || left(r, n, before[i], t.Answered) != 0 {
+			return nil, fmt.Errorf("%w: edge %d of node %q was not skipped as spent", pawl.ErrTransition, i, n.Name)
+		}
+		e := before[i]
+		out = append(out, Entry{Name: "edge_spent", Before: n.Name, After: n.Name, Edge: e.Name, Payload: raw(map[string]int{"bound": e.Max})})
 	}
-	return out
+	return out, nil
 }
 
 func (m Machine) take(r Record, t Tick, n *host.Node, e host.Edge, spent []Entry, cause, failure *pawl.Error) (Move, error) {
 	if e.Kind == host.OnAnswer && !t.Answered || left(r, n, e, t.Answered) == 0 {
 		return Move{}, fmt.Errorf("%w: edge %q of node %q is not open", pawl.ErrTransition, e.Name, n.Name)
 	}
+	if err := goes(r, Advances); err != nil {
+		return Move{}, err
+	}
 	to := m.Shape.Nodes[e.To]
 	next := m.settle(r, t)
-	if t.Answered {
+	if t.Answered { // a turn begins with the edge by which the answer leaves the node: that one counts in it
 		next.Turn = nil
 	}
 	if e.Max > 0 {
@@ -187,9 +206,11 @@ func (m Machine) take(r Record, t Tick, n *host.Node, e host.Edge, spent []Entry
 	mv.Log = append(append(mv.Log, spent...), t.Notes...)
 	switch to.Kind {
 	case host.Succeed:
+		mv.Named = true
 		next.Outcome = to.Outcome
 		return m.end(mv, next, Succeeds, t)
 	case host.Fail:
+		mv.Named = true
 		next.Outcome, next.Err = to.Outcome, failure
 		return m.end(mv, next, Fails, t)
 	}
@@ -210,11 +231,20 @@ func (r *Record) count(edge string, turn bool) {
 	(*counts)[edge]++
 }
 
-// settle is the beginning of every decision of the holder.
+// goes refuses to go on with a run whose holder has read that it is to end: the first cancel wins over all that follows.
+func goes(r Record, what Happening) error {
+	if r.Cancel != nil {
+		return fmt.Errorf("%w: %s of a run that was cancelled", pawl.ErrTransition, what)
+	}
+	return nil
+}
+
+// settle is the beginning of every decision of the holder. Whoever decides has the run's version.
 func (m Machine) settle(r Record, t Tick) Record {
 	next := r.clone()
-	next.account(t.Now)
+	next.account(t.Now, t.Took)
 	next.Idle, next.Epoch, next.Outcome = false, t.Epoch, ""
+	next.Waits = without(next.Waits, pawl.WaitsForVersion)
 	return next
 }
 

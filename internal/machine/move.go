@@ -18,6 +18,7 @@ type Move struct {
 	Release bool          // the lease is given back
 	After   time.Duration // with Release: due again then; below zero: only after a letter
 	End     bool
+	Named   bool // with End: at a terminal of the graph, so that there is an output
 }
 
 // Entry is a row of the step log as the machine decides it.
@@ -84,10 +85,10 @@ type Retried struct {
 	Err     *pawl.Error `json:"error"`
 }
 
-// Parked is the data of EventWaiting and EventHeld.
+// Parked is the data of EventWaiting, EventHeld and EventStopped.
 type Parked struct {
 	Node  string         `json:"node"`
-	Waits []pawl.Waiting `json:"waits"`
+	Waits []pawl.Waiting `json:"waits,omitempty"`
 }
 
 // Ended is the data of EventEnded.

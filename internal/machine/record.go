@@ -28,7 +28,7 @@ type Record struct {
 
 	Inbox  int64 `json:"i,omitempty"` // letters that were read
 	Calls  int64 `json:"c,omitempty"` // journal entries before this visit
-	Tried  int64 `json:"ct,omitempty"`
+	Tried  int64 `json:"ct,omitempty"` // journal entries before this try
 	Events int64 `json:"ev,omitempty"` // events before this visit
 
 	Waits    []Wait   `json:"w,omitempty"`
@@ -46,7 +46,7 @@ type Record struct {
 	Ended   time.Time `json:"q,omitzero"`
 	Mark    time.Time `json:"m,omitzero"`   // runtime is counted up to here
 	Runtime int64     `json:"r,omitempty"`  // milliseconds
-	Idle    bool      `json:"j,omitempty"`  // waits for a person since Mark
+	Idle    bool      `json:"j,omitempty"`  // waits for a person, or for a version, since Mark
 	Grace   bool      `json:"p,omitempty"`  // Runtime was spent and an error edge taken
 	Before  int64     `json:"bc,omitempty"` // micro-dollars of earlier attempts
 
@@ -72,8 +72,10 @@ type Family struct {
 	Numbered bool   `json:"m,omitempty"`
 	N        int    `json:"n"`
 	Started  int    `json:"s"`
-	Done     int    `json:"d"`
+	Done     int    `json:"d"` // below zero: to be counted again
 	Failed   bool   `json:"f,omitempty"`
+	Heard    int    `json:"h,omitempty"` // letters about their ends that were read
+	Early    int    `json:"y,omitempty"` // ends counted from the journal before their letters were read
 }
 
 // Cancel is who cancelled a run, and why.
@@ -192,6 +194,19 @@ func (r *Record) Family(key string) (Family, bool) {
 	return Family{}, false
 }
 
+// Fresh reports whether the claim that gave epoch is the first one of a visit, so that nothing of it can have been recorded.
+// An interrupted run is not fresh: its visit was thrown away, but not its calls.
+func (r *Record) Fresh(epoch int64) bool { return r.Status == pawl.StatusQueued && epoch-r.Epoch == 1 }
+
+// Early is how long the next try has still to wait: a letter may have woken the run before its time.
+func (r *Record) Early(now time.Time) time.Duration {
+	w, ok := r.Wait(pawl.WaitsForRetry, "")
+	if !ok {
+		return 0
+	}
+	return max(w.Due.Sub(now), 0)
+}
+
 // Used is the runtime used up to now.
 func (r *Record) Used(now time.Time) time.Duration {
 	d := time.Duration(r.Runtime) * time.Millisecond
@@ -201,7 +216,13 @@ func (r *Record) Used(now time.Time) time.Duration {
 	return d
 }
 
-func (r *Record) account(now time.Time) {
-	r.Runtime = r.Used(now).Milliseconds()
-	r.Mark = now
+// account counts the runtime up to now. took is what an execution took that began while the record said Idle: whoever
+// answered is no longer waited for. What is less than a millisecond stays to be counted, or short visits would be free.
+func (r *Record) account(now time.Time, took time.Duration) {
+	used := r.Used(now)
+	if r.Idle {
+		used += min(max(took, 0), max(now.Sub(r.Mark), 0))
+	}
+	r.Runtime = used.Milliseconds()
+	r.Mark = now.Add(-(used % time.Millisecond))
 }

@@ -37,7 +37,8 @@ type Rule struct {
 
 var live = []pawl.Status{pawl.StatusQueued, pawl.StatusRunning, pawl.StatusWaiting}
 
-// Rules is the life of a run, complete: a happening that is not listed for a status is refused.
+// Rules is the life of a run, complete: a happening that is not listed for a status is refused. docs/state-machine.md is
+// made of it.
 var Rules = []Rule{
 	{Starts, nil, pawl.StatusQueued, "A run is created with its first state; the start function has accepted the input."},
 	{Continues, nil, pawl.StatusQueued, "A run is created from a step of another run, with that step's state or an edited one."},

@@ -133,8 +133,10 @@ func (t *tx) queues(v *survey, want int, kinds []int64) error {
 	return t.leased(v, kinds)
 }
 
+// queue goes down the priorities of a kind until enough runs are due. Of each it reads one run more than are wanted, which
+// tells when there will be another.
 func (t *tx) queue(v *survey, want int, kind int64) error {
-	for bound, got := int64(top), 0; got <= want; {
+	for bound, due := int64(math.MaxInt64), 0; due < max(want, 1); {
 		var p int64
 		if found, err := t.row(nextPriority, []any{kind, bound}, &p); err != nil || !found {
 			return err
@@ -148,8 +150,10 @@ func (t *tx) queue(v *survey, want int, kind int64) error {
 		}
 		for _, c := range cs {
 			v.see(c, c.due, t.now)
+			if c.due <= t.now {
+				due++
+			}
 		}
-		got += len(cs)
 		if p == math.MinInt64 {
 			return nil
 		}

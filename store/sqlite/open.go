@@ -98,6 +98,10 @@ func (w *writer) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	var mode string
+	if err := w.conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+		return errors.Join(err, fmt.Errorf("the file system does not allow a write-ahead log (journal mode is %q)", mode))
+	}
 	for ; version < len(migrations); version++ {
 		if err := w.migrate(ctx, version); err != nil {
 			return fmt.Errorf("migration %d: %w", version+1, err)

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 
 	"pawl/store"
 	"pawl/store/internal/rules"
@@ -253,5 +252,3 @@ func (t *tx) append(r *run, row *store.Row) (int64, error) {
 	}
 	return at.seq, err
 }
-
-const top = math.MaxInt64

@@ -172,11 +172,15 @@ func (w *writer) begin() error {
 		}
 		return err == nil, err
 	})
-	if err == nil {
-		err = w.foreign()
-		w.tx.begin(w.s.clock.now())
+	if err != nil {
+		return err
 	}
-	return err
+	if err := w.foreign(); err != nil {
+		w.rollback()
+		return err
+	}
+	w.tx.begin(w.s.clock.now())
+	return nil
 }
 
 // patiently repeats try until it works or fails. SQLite's own busy handler sleeps ever longer and starves beside a busy

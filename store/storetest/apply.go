@@ -43,6 +43,16 @@ var applyCases = []kase{
 		}
 		l.same("claims", l.claims(store.Claim{Max: 9}), []string{"unread"})
 	}},
+	// Nor before a takeover, which gives the run free as well.
+	{name: "takeover with an unread letter", run: func(l *law) {
+		l.create(runs("unread", "read")...)
+		for i, id := range []string{"unread", "read"} {
+			l.apply(store.Change{Run: id, Letters: []store.Letter{letter(id, "hello")}})
+			l.apply(store.Change{Run: id, Takeover: true, Row: []byte("x"), After: -1, Seen: int64(i)})
+		}
+		l.same("claims", l.claims(store.Claim{Max: 9}), []string{"unread"})
+		l.is(l.s.Apply(l.ctx, store.Change{Run: "read", Epoch: 1, Takeover: true, End: true, Row: []byte("x")}), store.ErrStale)
+	}},
 	// An answer that came before the end is not swallowed by it (case 13).
 	{name: "end with an unread letter", run: func(l *law) {
 		l.create(run("r"))

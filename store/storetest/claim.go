@@ -103,6 +103,21 @@ var claimCases = []kase{
 			l.Fatalf("a lease runs out in ten minutes, but next is %v", next)
 		}
 	}},
+	// A timer of a high priority does not hide a run of a low one that is due now.
+	{name: "next over priorities", run: func(l *law) {
+		a, b, c := run("a"), run("b"), run("c")
+		a.Priority, a.After, b.After, c.Priority = 9, time.Hour, time.Minute, -3
+		l.create(a, b, c)
+		_, next, err := l.s.Claim(l.ctx, store.Claim{Worker: "w", Hold: long})
+		l.ok(err)
+		l.same("next", next, time.Duration(0))
+		rs, next, err := l.s.Claim(l.ctx, store.Claim{Worker: "w", Max: 2, Hold: time.Hour})
+		l.ok(err)
+		l.same("claims", ids(rs), []string{"c"})
+		if next <= 0 || next > time.Minute {
+			l.Fatalf("due in a minute, but next is %v", next)
+		}
+	}},
 	// Max 0 only looks and announces.
 	{name: "max 0", run: func(l *law) {
 		l.create(run("r"))

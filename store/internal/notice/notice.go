@@ -90,9 +90,10 @@ func (h *Hub) Watch(ctx context.Context, every time.Duration, poll func(context.
 	h.readers[r] = struct{}{}
 	h.count.Store(int32(len(h.readers)))
 	h.mu.Unlock()
-	context.AfterFunc(ctx, func() { h.leave(r) })
+	stop := context.AfterFunc(ctx, func() { h.leave(r) }) // for one who never comes to the loop
 	return func(yield func(string, error) bool) {
 		defer h.leave(r)
+		defer stop()
 		var tick <-chan time.Time
 		if poll != nil {
 			t := time.NewTicker(every)

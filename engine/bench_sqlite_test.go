@@ -1,0 +1,206 @@
+package engine_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"pawl"
+	"pawl/engine"
+	"pawl/store"
+	"pawl/store/sqlite"
+)
+
+const inFlight = 64
+
+// BenchmarkDurable compares, in one program, what the engine commits a second on SQLite with 64 runs in flight and what
+// the driver alone does: the same bytes (two log rows and the run's row a step) in groups of 64 a transaction.
+func BenchmarkDurable(b *testing.B) {
+	s := openSQLite(b)
+	ended := make(chan string, inFlight)
+	e, err := engine.New(s, []*pawl.Workflow{build(b, ring())}, engine.Config{Trace: engine.Trace{
+		Ended: func(run string, _ pawl.Status, _ *pawl.Error) { ended <- run },
+		Fault: func(op string, err error) { b.Error(op, err) },
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	rs := e.As(pawl.Caller{})
+	const nodes = 500
+	b.Run("engine", func(b *testing.B) {
+		n, spent := 0, time.Duration(0)
+		for b.Loop() {
+			for range inFlight {
+				if _, err := rs.Start(b.Context(), "ring", json.RawMessage(strconv.Itoa(nodes)), pawl.StartOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			ctx, stop := context.WithCancel(b.Context())
+			done := make(chan error, 1)
+			began := time.Now()
+			go func() { done <- e.Work(ctx) }()
+			for range inFlight {
+				<-ended
+			}
+			spent += time.Since(began)
+			stop()
+			if err := <-done; err != nil {
+				b.Fatal(err)
+			}
+			n += inFlight * nodes
+		}
+		b.ReportMetric(float64(n)/spent.Seconds(), "commits/s")
+	})
+	step, event, row := sizes(b, s)
+	b.Run("driver", func(b *testing.B) { driverAlone(b, step, event, row) })
+}
+
+func openSQLite(b testing.TB) store.Store {
+	s, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "pawl.db"), sqlite.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// sizes are the mean sizes of what a step writes.
+func sizes(b *testing.B, s store.Store) (step, event, row int) {
+	all := store.Scope{All: true}
+	rs, err := s.List(b.Context(), all, store.Filter{}, store.Page{Limit: 1})
+	if err != nil || len(rs) == 0 {
+		b.Fatal(rs, err)
+	}
+	mean := func(st store.Stream) int {
+		rows, err := s.Read(b.Context(), all, rs[0].ID, store.Query{Stream: st})
+		if err != nil || len(rows) == 0 {
+			b.Fatal(len(rows), err)
+		}
+		n := 0
+		for _, r := range rows {
+			n += len(r.Data)
+		}
+		return n / len(rows)
+	}
+	return mean(store.Step), mean(store.Event), len(rs[0].Row)
+}
+
+func driverAlone(b *testing.B, step, event, row int) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "bare.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=cache_size(-16384)&_pragma=wal_autocheckpoint(4000)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	must := func(_ any, err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	must(db.Exec("CREATE TABLE run (n INTEGER PRIMARY KEY, status TEXT, row BLOB); CREATE TABLE log (n INTEGER PRIMARY KEY, run INTEGER, seq INTEGER, at INTEGER, data BLOB)"))
+	for i := range inFlight {
+		must(db.Exec("INSERT INTO run VALUES (?, 'running', ?)", i, make([]byte, row)))
+	}
+	insert, err := db.Prepare("INSERT INTO log (run, seq, at, data) VALUES (?, ?, ?, ?)")
+	must(nil, err)
+	update, err := db.Prepare("UPDATE run SET status = ?, row = ? WHERE n = ?")
+	must(nil, err)
+	a, c, r := make([]byte, step), make([]byte, event), make([]byte, row)
+	began, n := time.Now(), 0
+	for b.Loop() {
+		tx, err := db.BeginTx(b.Context(), nil)
+		must(nil, err)
+		in, up := tx.Stmt(insert), tx.Stmt(update)
+		for j := range inFlight {
+			binary.LittleEndian.PutUint64(r, uint64(n)) // SQLite does not write a page that stays as it is
+			must(in.Exec(j, n, n, a))
+			must(in.Exec(j, n, n, c))
+			must(up.Exec("running", r, j))
+			n++
+		}
+		must(nil, tx.Commit())
+	}
+	b.ReportMetric(float64(n)/time.Since(began).Seconds(), "commits/s")
+	b.ReportMetric(float64(step+event+row), "bytes/commit")
+}
+
+// BenchmarkWaiting is the heap and the goroutines that 100,000 waiting runs cost a working engine on SQLite.
+func BenchmarkWaiting(b *testing.B) {
+	const runs = 100_000
+	for b.Loop() {
+		s := openSQLite(b)
+		e := newEngine(b, s, build(b, asking()))
+		rs := e.As(pawl.Caller{})
+		var wg sync.WaitGroup
+		for i := range inFlight {
+			wg.Go(func() {
+				for range runs/inFlight + min(max(runs%inFlight-i, 0), 1) {
+					if _, err := rs.Start(b.Context(), "asking", json.RawMessage("1"), pawl.StartOptions{}); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		before := goroutines(b)
+		ctx, stop := context.WithCancel(b.Context())
+		done := make(chan error, 1)
+		go func() { done <- e.Work(ctx) }()
+		for waiting(b, s) < runs {
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		heap, after := heapMB(), goroutines(b)
+		stop()
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(heap, "heap-MB")
+		b.ReportMetric(float64(after-before), "goroutines")
+	}
+}
+
+func asking() *pawl.Graph[int, counter, int] {
+	g := pawl.New[int, counter, int]("asking", pawl.Options{Version: "1"})
+	ask := g.Node("ask", func(ctx context.Context, s counter) (counter, error) {
+		_, err := pawl.Ask[string](ctx, "q", pawl.Question{Text: "?"})
+		return s, err
+	})
+	end := g.Succeed("DONE")
+	g.Start(ask, func(int) (counter, error) { return counter{}, nil })
+	g.From(ask).Otherwise(end)
+	g.Finish(func(s counter, _ pawl.Ending) (int, error) { return s.N, nil })
+	return g
+}
+
+func waiting(b *testing.B, s store.Store) int {
+	n, after := 0, ""
+	for {
+		qs, err := s.Questions(b.Context(), store.Scope{All: true}, store.Filter{Open: true}, store.Page{After: after, Limit: 1000})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n += len(qs); len(qs) < 1000 {
+			return n
+		}
+		after = qs[len(qs)-1].ID
+	}
+}
+
+func goroutines(testing.TB) int { return runtime.NumGoroutine() }
+
+func heapMB() float64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / (1 << 20)
+}
