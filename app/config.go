@@ -202,7 +202,7 @@ func (c *config) locate(flags *pflag.FlagSet) error {
 
 // read gives the values of the file by key.
 func (c *config) read() (map[string]string, error) {
-	if c.file == "" && !c.fileFlag {
+	if c.file == "" {
 		return nil, nil
 	}
 	raw, err := readAtMost(c.file, 1<<20)
@@ -222,7 +222,7 @@ func (c *config) read() (map[string]string, error) {
 	for key, value := range whole {
 		var inner map[string]json.RawMessage
 		if json.Unmarshal(value, &inner) != nil || inner == nil {
-			inner, key = map[string]json.RawMessage{"": value}, key
+			inner = map[string]json.RawMessage{"": value}
 		}
 		for name, value := range inner {
 			full := strings.TrimSuffix(key+"."+name, ".")

@@ -14,18 +14,21 @@ import (
 type mortal struct {
 	s    store.Store
 	last int // the write after which it dies; 0: none
+	long time.Duration
 
 	mu     sync.Mutex
 	writes int
 	dead   chan struct{}
-	gone   chan struct{} // the run is over: what still hangs is let go
+	idle   chan time.Duration // nothing is due or held for longer than long
+	gone   chan struct{}      // the run is over: what still hangs is let go
 	once   sync.Once
 }
 
 var _ store.Store = (*mortal)(nil)
 
-func newMortal(s store.Store, last int) *mortal {
-	return &mortal{s: s, last: last, dead: make(chan struct{}), gone: make(chan struct{})}
+// newMortal makes one whose waits count as long above a lease: so long nothing is held.
+func newMortal(s store.Store, last int, lease time.Duration) *mortal {
+	return &mortal{s: s, last: last, long: lease, idle: make(chan time.Duration, 1), dead: make(chan struct{}), gone: make(chan struct{})}
 }
 
 func (m *mortal) die() { m.once.Do(func() { close(m.dead) }) }
@@ -78,6 +81,12 @@ func (m *mortal) Claim(ctx context.Context, c store.Claim) ([]store.Run, time.Du
 	}
 	if err != nil {
 		return nil, 0, err
+	}
+	if len(rs) == 0 && next > m.long {
+		select {
+		case m.idle <- next:
+		default:
+		}
 	}
 	return rs, next, nil
 }

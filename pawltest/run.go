@@ -128,7 +128,8 @@ func play[I, S, O any](g *pawl.Graph[I, S, O], input I, script Script) (*Result[
 // play goes from worker to worker and from question to question until the run has ended.
 func (p *player) play(ctx context.Context) error {
 	for {
-		if err := p.work(ctx); err != nil {
+		next, err := p.work(ctx)
+		if err != nil {
 			return err
 		}
 		r, err := p.office.Get(ctx, p.id)
@@ -143,7 +144,7 @@ func (p *player) play(ctx context.Context) error {
 			continue // the next worker takes over
 		default:
 		}
-		on, err := p.attend(ctx)
+		on, err := p.attend(ctx, next)
 		if err != nil {
 			return err
 		}
@@ -153,14 +154,18 @@ func (p *player) play(ctx context.Context) error {
 	}
 }
 
-// attend answers what the script answers, or lets time pass to the next deadline. false: neither is there.
-func (p *player) attend(ctx context.Context) (bool, error) {
+// attend answers what the script answers, or lets time pass: to the next deadline, or until next, when the run goes on
+// (below zero: it does not). false: there is nothing to wait for.
+func (p *player) attend(ctx context.Context, next time.Duration) (bool, error) {
 	qs, err := p.office.Questions(ctx, pawl.QuestionFilter{Run: p.id}, "", 1000)
 	if err != nil {
 		return false, err
 	}
 	any := false
 	var due time.Time
+	if next >= 0 {
+		due = time.Now().Add(next)
+	}
 	for i := len(qs) - 1; i >= 0; i-- { // the oldest first
 		given, err := p.answer(ctx, qs[i])
 		if err != nil {
@@ -183,18 +188,21 @@ func (p *player) attend(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// work lets a worker do what there is to do. It returns when the run has ended or waits for a person, and when the worker
-// is dropped.
-func (p *player) work(ctx context.Context) error {
+// work lets a worker do what there is to do. It returns when the run has ended or waits for a person, when the worker is
+// dropped, and when nothing happens for a while: next is how long then.
+func (p *player) work(ctx context.Context) (next time.Duration, err error) {
 	var w *worker
 	if n := len(p.workers); n > 0 {
 		w = p.workers[n-1]
 	}
 	if w == nil || w.dropped() {
-		var err error
 		if w, err = p.hire(); err != nil {
-			return err
+			return -1, err
 		}
+	}
+	select {
+	case <-w.idle: // said of an earlier wait
+	default:
 	}
 	inner, cancel := context.WithCancel(ctx)
 	w.cancel = cancel
@@ -202,11 +210,16 @@ func (p *player) work(ctx context.Context) error {
 	w.wg.Go(func() { done <- w.e.WorkRun(inner, p.id) })
 	select {
 	case err := <-done:
-		return err
+		cancel()
+		return -1, err
 	case <-w.dead:
-		return nil
+		return -1, nil
+	case next = <-w.idle: // no need to count the seconds of a long wait
+		cancel()
+		<-done // what was cut off in the middle of looking says so
+		return next, nil
 	case <-ctx.Done():
-		return p.stuck(context.WithoutCancel(ctx))
+		return -1, p.stuck(context.WithoutCancel(ctx))
 	}
 }
 
@@ -225,7 +238,7 @@ func (p *player) hire() (*worker, error) {
 	if n := len(p.workers); n < len(p.script.Crash) {
 		last = p.script.Crash[n]
 	}
-	w := &worker{mortal: newMortal(p.store, last)}
+	w := &worker{mortal: newMortal(p.store, last, cmp.Or(p.script.Engine.Lease, 10*time.Second))}
 	c := p.script.Engine
 	c.Around = p.faults.around(w.mortal, c.Around)
 	var err error

@@ -24,8 +24,8 @@ import (
 // path of the field, such as ".items[3].score". Give it a pointer: encoding/json looks for methods with a pointer
 // receiver only on what has an address.
 func Encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	b := bytes.NewBuffer(make([]byte, 0, 1536)) // most states and results fit: no growing
+	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		if told := flaw(v); told != nil {

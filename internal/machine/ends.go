@@ -40,6 +40,9 @@ func Cancelled(r Record, t Tick) (Move, error) {
 
 // Merge ends a run whose key another run owns. The visit that bound the key is not recorded: the owner has made it.
 func (m Machine) Merge(r Record, t Tick, owner string) (Move, error) {
+	if owner == "" {
+		return Move{}, fmt.Errorf("%w: merge without an owner", pawl.ErrTransition)
+	}
 	next := m.settle(r, t)
 	next.Merged, next.Outcome = owner, string(pawl.StatusMerged)
 	mv := Move{Log: append([]Entry{{
@@ -50,6 +53,16 @@ func (m Machine) Merge(r Record, t Tick, owner string) (Move, error) {
 
 // Retry begins the next try of a visit after a while. A wait above patience gives the lease back.
 func (m Machine) Retry(r Record, t Tick, cause *pawl.Error, after time.Duration) (Move, error) {
+	n, _, err := m.Node(r)
+	if err != nil {
+		return Move{}, err
+	}
+	if err := goes(r, Tries); err != nil {
+		return Move{}, err
+	}
+	if r.Try > n.Retry.Max || after < 0 {
+		return Move{}, fmt.Errorf("%w: node %q has no try after number %d", pawl.ErrTransition, n.Name, r.Try)
+	}
 	next := m.settle(r, t)
 	next.Try, next.Tried = r.Try+1, t.Calls
 	// Questions stay open and timers run on: the next try finds them again.
@@ -70,9 +83,23 @@ func (m Machine) Retry(r Record, t Tick, cause *pawl.Error, after time.Duration)
 // Patience is the longest wait that a worker sits out instead of parking.
 const Patience = time.Second
 
-// Park throws a visit away until what it waits for has come. Families replace the record's.
+// Park throws a visit away until what it waits for has come. Waits replace the record's, and families too, but for those
+// that this execution did not come to and whose children are under way.
 func (m Machine) Park(r Record, t Tick, waits []Wait, families []Family) (Move, error) {
+	if len(waits) == 0 {
+		return Move{}, fmt.Errorf("%w: park without anything to wait for", pawl.ErrTransition)
+	}
+	if err := goes(r, Parks); err != nil {
+		return Move{}, err
+	}
 	next := m.settle(r, t)
+	next.Waits, next.Families = slices.Clone(waits), slices.Clone(families)
+	for _, f := range r.Families {
+		if _, again := next.Family(f.Key); !again && f.Done < f.Started {
+			next.Waits = append(next.Waits, Wait{Kind: pawl.WaitsForChild, Key: f.Key})
+			next.Families = append(next.Families, f)
+		}
+	}
 	mv := Move{Release: true, After: -1}
 	var fresh []pawl.Waiting
 	for _, w := range waits {
@@ -89,7 +116,6 @@ func (m Machine) Park(r Record, t Tick, waits []Wait, families []Family) (Move, 
 			fresh = append(fresh, w.Waiting())
 		}
 	}
-	next.Waits, next.Families = waits, families
 	if len(fresh) > 0 {
 		mv.Log = []Entry{{Name: "waiting", Before: r.Node, After: r.Node, Payload: raw(map[string]any{"for": fresh})}}
 		mv.Events = []Event{{EventWaiting, Parked{Node: r.Node, Waits: fresh}}}
@@ -106,16 +132,16 @@ func (m Machine) Stop(r Record, t Tick) (Move, error) {
 // OutcomeHeld is the outcome by which held runs are listed.
 const OutcomeHeld = "held"
 
-// Hold parks a run that no graph here can go on with.
+// Hold parks a run that no graph here can go on with. Its runtime stands still: whoever deploys is a person, and a run
+// never fails because its version is gone.
 func Hold(r Record, t Tick, reason string) (Move, error) {
 	var m Machine
 	next := m.settle(r, t)
-	next.Outcome = OutcomeHeld
-	if w, ok := r.Wait(pawl.WaitsForVersion, ""); ok && w.Reason == reason {
+	w := Wait{Kind: pawl.WaitsForVersion, Reason: reason}
+	next.Outcome, next.Idle, next.Waits = OutcomeHeld, true, append(next.Waits, w)
+	if old, ok := r.Wait(pawl.WaitsForVersion, ""); ok && old.Reason == reason {
 		return m.commit(Move{Release: true, After: -1}, next, Holds)
 	}
-	w := Wait{Kind: pawl.WaitsForVersion, Reason: reason}
-	next.Waits = append(next.Waits, w)
 	return m.commit(Move{
 		Log:     []Entry{{Name: "held", Before: r.Node, After: r.Node, Payload: raw(map[string]string{"reason": reason})}},
 		Events:  []Event{{EventHeld, Parked{Node: r.Node, Waits: []pawl.Waiting{w.Waiting()}}}},
@@ -135,7 +161,6 @@ func (m Machine) Migrate(r Record, t Tick, node string) (Move, error) {
 		next.Calls, next.Tried, next.Events = t.Calls, t.Calls, t.Events
 	}
 	next.Node, next.Fingerprint = node, m.Shape.Fingerprint
-	next.Waits = without(next.Waits, pawl.WaitsForVersion)
 	return m.commit(Move{
 		State:  true,
 		Log:    []Entry{{Name: "migrate", Before: r.Node, After: node, Payload: raw(map[string]string{"to": m.Shape.Version})}},
@@ -165,6 +190,8 @@ func Receive(r Record, letters []Letter, upto int64) Record {
 		switch {
 		case l.Cancel != nil && next.Cancel == nil:
 			next.Cancel = l.Cancel
+		case l.Answer != "": // the answer is in the journal: nobody waits for it any more
+			next.Waits = slices.DeleteFunc(next.Waits, func(w Wait) bool { return w.Question == l.Answer })
 		case l.Waiter != nil:
 			next.Waiters = append(next.Waiters, *l.Waiter)
 		case l.Child != nil && l.Child.Visit == r.Visit:
@@ -202,9 +229,14 @@ func (f Family) Catch(known Family) Family {
 // CrashLoop reports whether a visit was claimed too often without coming to an end.
 func CrashLoop(r Record, epoch int64) bool { return epoch-r.Epoch > pawl.MaxClaims }
 
+// spentRuntime reports whether the run's own runtime was spent: that of a child, which is a *RunError, gives the parent
+// no grace.
 func spentRuntime(e *pawl.Error) bool {
-	var b *pawl.BudgetError
-	return errors.As(e, &b) && b.Meter == pawl.MeterRuntime
+	var (
+		b     *pawl.BudgetError
+		child *pawl.RunError
+	)
+	return errors.As(e, &b) && b.Meter == pawl.MeterRuntime && !errors.As(e, &child)
 }
 
 func with(ws []Wait, kinds ...string) (out []Wait) {

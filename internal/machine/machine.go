@@ -112,7 +112,8 @@ func left(r Record, n *host.Node, e host.Edge, answered bool) int {
 	return max(e.Max-r.Taken[count(n, e)], 0)
 }
 
-func count(n *host.Node, e host.Edge) string { return n.Name + "/" + e.Name }
+// count is the key of an edge's counter. A line break is in no name, a slash may be.
+func count(n *host.Node, e host.Edge) string { return n.Name + "\n" + e.Name }
 
 // Left says how often the edge with that name of the run's node may still be taken; below zero without a bound.
 func (m Machine) Left(r Record, edge string, answered bool) (int, bool) {

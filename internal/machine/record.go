@@ -23,7 +23,7 @@ type Record struct {
 	Try         int         `json:"y"`           // of the visit, from 1
 	Epoch       int64       `json:"o,omitempty"` // when this record was written: claims above it did not end in a commit
 
-	Taken map[string]int `json:"e,omitempty"` // bounded edges by node/edge, in this attempt
+	Taken map[string]int `json:"e,omitempty"` // bounded edges by node and edge, in this attempt
 	Turn  map[string]int `json:"u,omitempty"` // since the last answer
 
 	Inbox  int64 `json:"i,omitempty"` // letters that were read
@@ -194,12 +194,8 @@ func (r *Record) Family(key string) (Family, bool) {
 	return Family{}, false
 }
 
-// Fresh reports whether the claim that gave epoch is the first one of a visit, so that nothing of it can have been recorded.
-// An interrupted run is not fresh: its visit was thrown away, but not its calls.
-func (r *Record) Fresh(epoch int64) bool { return r.Status == pawl.StatusQueued && epoch-r.Epoch == 1 }
-
-// Early is how long the next try has still to wait: a letter may have woken the run before its time.
-func (r *Record) Early(now time.Time) time.Duration {
+// RetryIn is how long the next try has still to wait: a letter may have woken the run before its time.
+func (r *Record) RetryIn(now time.Time) time.Duration {
 	w, ok := r.Wait(pawl.WaitsForRetry, "")
 	if !ok {
 		return 0
