@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"pawl/internal/codec"
 	"pawl/internal/host"
@@ -106,7 +107,7 @@ func (c *check[I, S, O]) names() {
 		if why := badName(n.name); why != "" {
 			c.add("node %q: the name %s", n.name, why)
 		}
-		if builtIn := n.name == TerminalFailed || n.name == TerminalCancelled; builtIn && n.kind != host.Fail {
+		if builtIn := n.name == TerminalFailed || n.name == TerminalCancelled; builtIn && (n.kind != host.Fail || n.name == TerminalCancelled) {
 			c.add("node %q: the name is that of a built-in terminal", n.name)
 		}
 		end := [2]string{n.name, n.outcome()}
@@ -290,6 +291,8 @@ func badName(s string) string {
 		return "is empty"
 	case len(s) > 100:
 		return "is longer than 100 bytes"
+	case !utf8.ValidString(s):
+		return "is not UTF-8"
 	case strings.TrimSpace(s) != s:
 		return "begins or ends with a space"
 	case strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }):

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"pawl/internal/codec"
 	"pawl/internal/host"
@@ -73,6 +74,9 @@ func safely[T any](ctx context.Context, key string, fn func(context.Context) (T,
 func keyed(key string) error {
 	if key == "" {
 		return Permanent(&Error{Code: CodeInvalid, Text: "a call needs a key"})
+	}
+	if !utf8.ValidString(key) {
+		return Permanent(&Error{Code: CodeInvalid, Text: fmt.Sprintf("the key %q is not UTF-8", key)})
 	}
 	return nil
 }

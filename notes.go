@@ -21,6 +21,9 @@ func emit(ctx context.Context, typ string, data any, lasting bool) error {
 	if h == nil {
 		return nil
 	}
+	if err := named("event type", typ); err != nil {
+		return err
+	}
 	b, err := codec.Encode(data)
 	if err != nil {
 		return Permanent(&Error{Code: CodeInvalid, Text: fmt.Sprintf("event %q: %v", typ, err)})
@@ -28,11 +31,22 @@ func emit(ctx context.Context, typ string, data any, lasting bool) error {
 	return h.Emit(ctx, typ, b, lasting)
 }
 
+// named refuses names that could not be stored as they are.
+func named(what, name string) error {
+	if why := badName(name); why != "" {
+		return Permanent(&Error{Code: CodeInvalid, Text: fmt.Sprintf("%s %q %s", what, name, why)})
+	}
+	return nil
+}
+
 // Note adds a row to the step log, such as policy_applied, with the commit of this try.
 func Note(ctx context.Context, step string, payload any) error {
 	h := host.From(ctx)
 	if h == nil {
 		return nil
+	}
+	if err := named("note", step); err != nil {
+		return err
 	}
 	b, err := codec.Encode(payload)
 	if err != nil {

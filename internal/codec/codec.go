@@ -43,6 +43,9 @@ func Encode(v any) ([]byte, error) {
 	if at, bad := notUTF8(out); bad { // what a type wrote by itself, such as json.RawMessage, is not looked at before
 		return nil, fmt.Errorf("byte %d of the JSON is not UTF-8", at)
 	}
+	if cap(out) > 2*len(out) {
+		out = bytes.Clone(out) // a small value does not keep the whole buffer alive
+	}
 	return out, nil
 }
 

@@ -120,7 +120,7 @@ func TestLongStream(t *testing.T) {
 	}
 }
 
-// A hundred thousand waiting runs cost no memory, and no claim looks at them one by one.
+// A hundred thousand waiting runs cost no memory; that no claim looks at them one by one is TestPlans' business.
 func TestManyWaiting(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		t.Skip("takes seconds")
@@ -150,8 +150,8 @@ func TestManyWaiting(t *testing.T) {
 	}
 	grown := int64(heap()) - int64(before)
 	t.Logf("a claim took %v, the heap has grown by %d KB", took, grown>>10)
-	if grown > 16<<20 || took > 500*time.Millisecond {
-		t.Fatal("too much")
+	if grown > 16<<20 {
+		t.Fatal("too much memory")
 	}
 }
 

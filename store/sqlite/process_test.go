@@ -129,16 +129,20 @@ func TestFairness(t *testing.T) {
 	rs, _, err := s.Claim(t.Context(), store.Claim{Worker: "w", Run: "b", Max: 1, Hold: time.Hour})
 	must(t, err)
 	var longest time.Duration
+	late := 0
 	before := s.seq(t, "a")
 	for range 50 {
 		start := time.Now()
 		must(t, s.Apply(t.Context(), store.Change{Run: "b", Epoch: rs[0].Epoch, Row: []byte("x"), Add: []store.Row{{Stream: store.Step}}}))
-		longest = max(longest, time.Since(start))
+		took := time.Since(start)
+		if longest = max(longest, took); took > time.Second {
+			late++
+		}
 	}
 	other := s.seq(t, "a") - before
 	t.Logf("50 changes beside %d rows of a saturated writer, the slowest took %v", other, longest)
-	if longest > time.Second {
-		t.Fatalf("waited %v for a turn", longest)
+	if late > 2 { // a machine may hiccup; starving is something else
+		t.Fatalf("%d of 50 waited longer than a second for a turn", late)
 	}
 	if other == 0 {
 		t.Fatal("the other process got no turn")
