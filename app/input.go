@@ -2,7 +2,6 @@ package app
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,7 +21,7 @@ func (c *call) input(w *pawl.Workflow, args []string, dash int, from string) (js
 	if err != nil {
 		return nil, invalid("%s: input: %v", w.Name(), err)
 	}
-	base, err := c.given(from)
+	base, err := c.readInput(from)
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +63,8 @@ func (c *call) input(w *pawl.Workflow, args []string, dash int, from string) (js
 	return in.finish()
 }
 
-// given reads --input: a file, or - for standard input.
-func (c *call) given(from string) (json.RawMessage, error) {
+// readInput reads --input: a file, or - for standard input.
+func (c *call) readInput(from string) (json.RawMessage, error) {
 	if from == "" {
 		return nil, nil
 	}
@@ -127,7 +126,7 @@ type inputs struct {
 	s      *schema
 	values map[string]json.RawMessage
 	lists  map[string][]json.RawMessage // of fields that are lists and were given item by item
-	set_   map[string]bool
+	taken   map[string]bool
 }
 
 // set fills a field from text. A field that is a list may be given several times.
@@ -145,7 +144,7 @@ func (in *inputs) set(field, text string) error {
 			return nil
 		}
 	}
-	if in.set_[field] {
+	if in.taken[field] {
 		return invalid("%s is given twice", field)
 	}
 	in.mark(field)
@@ -154,10 +153,10 @@ func (in *inputs) set(field, text string) error {
 }
 
 func (in *inputs) mark(field string) {
-	if in.set_ == nil {
-		in.set_ = map[string]bool{}
+	if in.taken == nil {
+		in.taken = map[string]bool{}
 	}
-	in.set_[field] = true
+	in.taken[field] = true
 }
 
 // place fills the positional fields that are still free: one text each, the last one takes what is left.
@@ -167,7 +166,7 @@ func (in *inputs) place(texts []string) error {
 	}
 	var free []string
 	for _, f := range in.w.Positional() {
-		if !in.set_[f] && in.s.Properties[f] != nil {
+		if !in.taken[f] && in.s.Properties[f] != nil {
 			free = append(free, f)
 		}
 	}
@@ -255,28 +254,3 @@ func answered(q pawl.Open, text, raw string) (json.RawMessage, error) {
 	}
 	return v, nil
 }
-
-// budgets reads --budget search=8,usd=1.
-func budgets(text string) (pawl.Budget, error) {
-	if text == "" {
-		return nil, nil
-	}
-	out := pawl.Budget{}
-	for part := range strings.SplitSeq(text, ",") {
-		meter, amount, ok := strings.Cut(strings.TrimSpace(part), "=")
-		if !ok || meter == "" {
-			return nil, invalid("--budget: %s is not METER=AMOUNT", shortened(part))
-		}
-		n, err := units(meter, amount)
-		if err != nil {
-			return nil, invalid("--budget: %s: %v", meter, err)
-		}
-		if _, twice := out[meter]; twice {
-			return nil, invalid("--budget: %s is given twice", meter)
-		}
-		out[meter] = n
-	}
-	return out, nil
-}
-
-var errAmount = errors.New("the amount is a whole number of at least 0, for usd dollars (1.50), for runtime a time (30s, 5m)")

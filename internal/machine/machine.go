@@ -266,8 +266,10 @@ func (m Machine) end(mv Move, next Record, what Happening, t Tick) (Move, error)
 		return Move{}, err
 	}
 	mv.End, mv.Release = true, true
-	mv.Events = append(mv.Events, Event{EventEnded, Ended{
-		Status: mv.Next.Status, Terminal: mv.Next.Node, Outcome: mv.Next.Outcome, MergedInto: mv.Next.Merged, Err: mv.Next.Err,
-	}})
+	ended := Ended{Status: mv.Next.Status, Terminal: mv.Next.Node, Outcome: mv.Next.Outcome, MergedInto: mv.Next.Merged, Err: mv.Next.Err}
+	if what == Merges { // it came to no terminal
+		ended.Terminal = ""
+	}
+	mv.Events = append(mv.Events, Event{EventEnded, ended})
 	return mv, nil
 }

@@ -193,3 +193,35 @@ func TestPlans(t *testing.T) {
 		}
 	}
 }
+
+// When the commit itself fails in an odd way nobody can say whether it will be found on the disk: the answer says so, to
+// everyone in the group, and nothing that was thought to be written is remembered.
+func TestUnknownOutcome(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "x.db"), Options{})
+	ctx := t.Context()
+	must(t, s.Create(ctx, store.NewRun{ID: "r"}))
+	swap := func(text string) func(*tx) error {
+		return func(tx *tx) error {
+			delete(tx.w.prepared, "COMMIT")
+			st, err := tx.w.conn.PrepareContext(ctx, text)
+			tx.w.prepared["COMMIT"] = st
+			return err
+		}
+	}
+	letter := func(tx *tx) error {
+		return tx.letter(&store.Letter{Run: "r", Add: []store.Row{{Stream: store.Inbox}}})
+	}
+	err := s.do(ctx, "test", &op{run: func(tx *tx) error {
+		return errors.Join(letter(tx), swap("INSERT INTO kind (n, name) VALUES (1, '@')")(tx))
+	}})
+	if !errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	_ = s.do(ctx, "test", &op{run: swap("COMMIT")})
+	must(t, s.do(ctx, "test", &op{run: letter}))
+	r, err := s.Get(ctx, store.Scope{All: true}, "r")
+	rows, _ := s.Read(ctx, store.Scope{All: true}, "r", store.Query{Stream: store.Inbox})
+	if err != nil || r.Inbox != 1 || len(rows) != 1 {
+		t.Fatal(r.Inbox, len(rows), err)
+	}
+}

@@ -1,0 +1,312 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"pawl"
+	"pawl/internal/machine"
+)
+
+// result is the last line of --json.
+type result struct {
+	Type      string      `json:"type"`
+	Run       *pawl.Run   `json:"run,omitempty"`
+	Existing  string      `json:"existing,omitempty"`
+	Questions []pawl.Open `json:"questions,omitempty"`
+	Error     *pawl.Error `json:"error,omitempty"`
+	Command   string      `json:"command,omitempty"` // what goes on with it
+	Exit      int         `json:"exit"`
+}
+
+// following works one run and shows it, until it has ended or needs what this command cannot give.
+type following struct {
+	c        *call
+	runs     pawl.Runs
+	opened   *Opened // nil: this program does not have its workflow
+	id       string
+	existing string
+	since    time.Time // earlier events are not shown
+	cancels  bool      // a cancelled run is what was wanted
+
+	after int64 // the last event that was seen
+	shown *progress
+}
+
+// follow is the loop of run, watch, answer, cancel and retry: work, ask, work.
+func (f *following) follow(ctx context.Context) error {
+	reads := context.WithoutCancel(ctx)
+	if f.c.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.c.timeout)
+		defer cancel()
+	}
+	f.shown = newProgress(f.c, f.id)
+	defer f.c.say.status("")
+	for {
+		run, err := f.runs.Get(reads, f.id)
+		if err != nil {
+			return err
+		}
+		if !run.Status.Ended() || f.existing == "" {
+			if run, err = f.work(ctx, reads); err != nil {
+				return err
+			}
+		}
+		f.c.say.status("")
+		switch {
+		case run.MergedInto != "":
+			f.c.say.line("run %s is the same as run %s, which goes on", run.ID, run.MergedInto)
+			f.id, f.after, f.existing = run.MergedInto, 0, ""
+			continue
+		case run.Status.Ended():
+			return f.ended(run)
+		case ctx.Err() != nil:
+			return f.stopped(ctx, run)
+		}
+		open, err := f.runs.Questions(reads, pawl.QuestionFilter{Run: f.id}, "", 0)
+		if err != nil {
+			return err
+		}
+		if len(open) == 0 || !f.c.asks() {
+			return f.parked(run, open)
+		}
+		answered, err := f.ask(ctx, open[len(open)-1])
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return f.stopped(ctx, run)
+		}
+		if !answered {
+			return f.parked(run, open)
+		}
+	}
+}
+
+// The rhythm of following.
+const (
+	frame  = 120 * time.Millisecond // how often the status is drawn
+	look   = 500 * time.Millisecond // how often the counters are read
+	quiet  = 500 * time.Millisecond // without an event for so long, all have been read
+	settle = 30 * time.Millisecond  // the same, where the last one says that the run stands
+	leave  = 3 * time.Second        // how long the second interrupt waits for what it has thrown away
+)
+
+// work runs the run while its events are shown, and returns it as it then is.
+func (f *following) work(ctx, reads context.Context) (pawl.Run, error) {
+	watching, unwatch := context.WithCancel(reads)
+	defer unwatch()
+	events := f.watch(watching)
+	worked := make(chan error, 1)
+	go func() { worked <- f.c.engine.WorkRun(ctx, f.id) }()
+
+	ticks := time.NewTicker(frame)
+	defer ticks.Stop()
+	interrupted, now := ctx.Done(), f.c.now
+	var looked time.Time
+	var giveUp <-chan time.Time
+	for {
+		select {
+		case l, ok := <-events:
+			if !ok {
+				events = nil
+				continue
+			}
+			f.event(l)
+		case <-ticks.C:
+			if f.c.say.live && time.Since(looked) > look {
+				looked = time.Now()
+				if run, err := f.runs.Get(reads, f.id); err == nil {
+					f.shown.look(run)
+				}
+			}
+			f.shown.tick()
+		case <-interrupted:
+			interrupted = nil
+			if errors.Is(ctx.Err(), context.Canceled) {
+				f.c.say.line("stopping after the step under way; Ctrl-C again stops at once")
+			}
+		case <-now:
+			now, giveUp = nil, time.After(leave)
+			f.c.engine.Abort()
+		case <-giveUp:
+			return f.runs.Get(reads, f.id)
+		case err := <-worked:
+			run, got := f.runs.Get(reads, f.id)
+			if err == nil {
+				err = got
+			}
+			f.drain(events, run)
+			return run, err
+		}
+	}
+}
+
+// watch reads the events of the run until it has ended or ctx is done.
+func (f *following) watch(ctx context.Context) <-chan pawl.Logged {
+	events := make(chan pawl.Logged)
+	go func() {
+		defer close(events)
+		for l, err := range f.runs.Events(ctx, f.id, f.after) {
+			if err != nil {
+				if ctx.Err() == nil {
+					f.c.say.fault("events", err)
+				}
+				return
+			}
+			select {
+			case events <- l:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return events
+}
+
+// drain shows the events that are still to come of a run that nobody works here any more: to their end where the run has
+// ended, else until it is quiet.
+func (f *following) drain(events <-chan pawl.Logged, run pawl.Run) {
+	for events != nil {
+		patience := quiet
+		switch {
+		case run.Status.Ended():
+			patience = leave
+		case f.shown.last == machine.EventWaiting || f.shown.last == machine.EventHeld || f.shown.last == machine.EventStopped:
+			patience = settle
+		}
+		select {
+		case l, ok := <-events:
+			if !ok {
+				return
+			}
+			f.event(l)
+		case <-time.After(patience):
+			return
+		}
+	}
+}
+
+func (f *following) event(l pawl.Logged) {
+	if l.Seq > 0 {
+		f.after = l.Seq
+	}
+	if l.At.Before(f.since) {
+		f.shown.note(l)
+		return
+	}
+	f.shown.event(l)
+}
+
+// ended shows the end of a run.
+func (f *following) ended(run pawl.Run) error {
+	code := exitOK
+	if run.Status != pawl.StatusSucceeded && (!f.cancels || run.Status != pawl.StatusCancelled) {
+		code = exitFailed
+	}
+	v := f.c.say
+	end := string(run.Status)
+	if run.Terminal != "" && run.Terminal != pawl.TerminalFailed && run.Terminal != pawl.TerminalCancelled {
+		end += ": " + run.Terminal
+	}
+	switch {
+	case code == exitOK:
+		v.raw(v.paint(green, plain(f.shown.mark(true)+"run "+run.ID+" "+end)) + f.shown.sum(run))
+	default:
+		v.raw(v.paint(red, plain(f.shown.mark(false)+"run "+run.ID+" "+end)) + f.shown.sum(run))
+		if run.Err != nil {
+			v.line("%s: %s: %s", f.c.short(), run.Err.Code, oneLine(explain(run.Err.Error()), 2000))
+		}
+		v.line("begin it again with: %s", f.c.again("runs", "retry", run.ID))
+	}
+	if f.c.json {
+		f.c.out.record(result{Type: "result", Run: &run, Existing: f.existing, Exit: code})
+		return exit(code)
+	}
+	if err := f.output(run.Output); err != nil {
+		return err
+	}
+	return exit(code)
+}
+
+// output shows what a run has come to: as its workflow wants it shown, else as JSON.
+func (f *following) output(raw json.RawMessage) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	if f.opened != nil && f.opened.Render != nil {
+		return f.opened.Render(plainWriter{f.c.out}, raw)
+	}
+	f.c.out.document(raw)
+	return nil
+}
+
+// plainWriter lets nothing through that steers a terminal.
+type plainWriter struct{ o *output }
+
+func (p plainWriter) Write(b []byte) (int, error) {
+	_, err := p.o.Write([]byte(plain(string(b))))
+	return len(b), err
+}
+
+// stopped is the end of a command that was interrupted, or whose time was up.
+func (f *following) stopped(ctx context.Context, run pawl.Run) error {
+	code := exitInterrupted
+	why := "interrupted"
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		code, why = exitTimeout, "the time is up"
+	}
+	next := f.c.again("runs", "watch", run.ID)
+	if f.c.lasting {
+		f.c.say.line("%s; run %s stands at %s; go on with: %s", why, run.ID, run.Node, next)
+	} else {
+		next = ""
+		f.c.say.line("%s; the run was in the memory store and ends here", why)
+	}
+	if f.c.json {
+		f.c.out.record(result{Type: "result", Run: &run, Command: next, Exit: code})
+	}
+	return exit(code)
+}
+
+// parked is the end of a command whose run waits for what nobody gives here: an answer, or another version.
+func (f *following) parked(run pawl.Run, open []pawl.Open) error {
+	r := result{Type: "result", Run: &run, Existing: f.existing, Questions: open, Exit: exitUnavailable}
+	v := f.c.say
+	switch held := heldReason(run); {
+	case held != "":
+		v.line("run %s is parked: %s", run.ID, held)
+		if f.opened != nil && f.opened.Held != nil {
+			v.line("%s", f.opened.Held(run))
+		}
+		r.Command = f.c.again("runs", "watch", run.ID)
+		if f.opened == nil {
+			v.line("%s has no workflow %s: go on with a program that has it", f.c.short(), run.Workflow)
+			r.Command = ""
+		}
+	case len(open) > 0:
+		r.Exit = exitWaiting
+		r.Command = f.tell(open)
+	case f.opened == nil:
+		v.line("run %s is %s: this program has no workflow %s and cannot go on with it", run.ID, run.Status, run.Workflow)
+	default:
+		v.line("run %s is %s at %s and waits for what nobody does here", run.ID, run.Status, run.Node)
+		r.Command = f.c.again("runs", "watch", run.ID)
+	}
+	if f.c.json {
+		f.c.out.record(r)
+	}
+	return exit(r.Exit)
+}
+
+func heldReason(run pawl.Run) string {
+	for _, w := range run.Waits {
+		if w.Kind == pawl.WaitsForVersion {
+			return w.Reason
+		}
+	}
+	return ""
+}

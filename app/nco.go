@@ -1,0 +1,141 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"pawl"
+	"pawl/ports/index/fts"
+	"pawl/workflows/nco"
+)
+
+// labelCatalog is the label by which a run remembers the catalogue file that it was begun with.
+const labelCatalog = "catalog"
+
+// NCO wires the workflow nco.
+func NCO() Workflow {
+	return Workflow{
+		Name: "nco",
+		Options: []Option{
+			{Name: "catalog", Value: "FILE", Usage: "catalogue of occupations as CSV (default: the families of NCO-2015, built in)"},
+			{Name: "turns", Value: "N", Usage: "how many questions a run may ask, 0: none", Default: "5"},
+		},
+		Open: openNCO,
+	}
+}
+
+func openNCO(ctx context.Context, o Opening) (*Opened, error) {
+	turns, err := strconv.Atoi(o.Value("turns"))
+	if err != nil || turns < 0 || turns > 1000 {
+		return nil, invalid("nco: turns: want a number from 0 to 1000, not %s", shortened(o.Value("turns")))
+	}
+	if turns == 0 {
+		turns = -1 // to the workflow, 0 is its own default
+	}
+	catalog, file, err := ncoCatalog(o)
+	if err != nil {
+		return nil, err
+	}
+	index, err := fts.Open(ctx, catalog.Documents())
+	if err != nil {
+		return nil, fmt.Errorf("nco: index: %w", err)
+	}
+	w, err := nco.Graph(nco.Agent{Catalog: catalog, Index: index, Turns: turns}).Build()
+	if err != nil {
+		_ = index.Close()
+		return nil, err
+	}
+	out := &Opened{Workflow: w, Render: renderNCO, Held: func(run pawl.Run) string { return ncoHeld(run, file) }, Close: index.Close}
+	if file != "" {
+		out.Labels = map[string]string{labelCatalog: file}
+	}
+	return out, nil
+}
+
+// ncoCatalog loads the catalogue that was given as a flag; else, for a run, the one that it was begun with; else the
+// configured one; else what is built in. file is empty for that.
+func ncoCatalog(o Opening) (catalog *nco.Catalog, file string, err error) {
+	file = o.Value("catalog")
+	if o.Run != nil && !o.Flag("catalog") {
+		if began := o.Run.Labels[labelCatalog]; began != "" {
+			file = began
+		} else if builtIn := nco.Embedded(); strings.HasSuffix(o.Run.Version, "+"+builtIn.Hash()[:8]) {
+			return builtIn, "", nil
+		}
+	}
+	if file == "" {
+		return nco.Embedded(), "", nil
+	}
+	file = absolute(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, file, invalid("nco: catalogue: %v", err)
+	}
+	defer f.Close()
+	if catalog, err = nco.Load(file, f); err != nil {
+		return nil, file, invalid("nco: %v", err)
+	}
+	return catalog, file, nil
+}
+
+// ncoHeld says why a run cannot go on with the catalogue that is loaded, and what to do.
+func ncoHeld(run pawl.Run, file string) string {
+	now := "the built-in catalogue"
+	if file != "" {
+		now = file
+	}
+	began := "the built-in catalogue of another version of this program, or a file"
+	if label := run.Labels[labelCatalog]; label != "" {
+		began = label + " as it was then"
+	}
+	return fmt.Sprintf("It was begun with another catalogue (%s; its version %s holds the catalogue's hash), and this is %s. "+
+		"Give it the catalogue that it was begun with: runs watch %s --catalog FILE (\"\" is the built-in one).", began, run.Version, now, run.ID)
+}
+
+// renderNCO writes an output for people.
+func renderNCO(w io.Writer, raw json.RawMessage) error {
+	var o nco.Output
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return fmt.Errorf("nco: output: %w", err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  confidence %s of 10\n", o.Status, strconv.FormatFloat(o.Confidence, 'f', -1, 64))
+	for _, c := range o.Codes {
+		fmt.Fprintf(&b, "\n  %s  %s\n", c.Code, c.Title)
+		if c.Family != c.Code {
+			fmt.Fprintf(&b, "      family    %s  %s\n", c.Family, c.FamilyTitle)
+		}
+		e := c.Evidence
+		fmt.Fprintf(&b, "      evidence  rank %d", e.Rank)
+		if e.Exact {
+			b.WriteString(", the very title")
+		}
+		if len(e.Words) > 0 {
+			fmt.Fprintf(&b, ", words: %s", strings.Join(e.Words, ", "))
+		}
+		fmt.Fprintf(&b, ", coverage %.2f, likeness %.2f\n", e.Coverage, e.Similarity)
+	}
+	if len(o.Codes) > 0 {
+		b.WriteString("\n")
+	}
+	if o.Question != "" {
+		fmt.Fprintf(&b, "open question  %s\n", o.Question)
+	}
+	for i, c := range o.Choices {
+		fmt.Fprintf(&b, "  %d  %s\n", i+1, c)
+	}
+	for _, a := range o.Assumptions {
+		fmt.Fprintf(&b, "assumed  %s\n", a)
+	}
+	if o.Reason != "" {
+		fmt.Fprintf(&b, "because  %s\n", o.Reason)
+	}
+	fmt.Fprintf(&b, "answers  %d\ncatalog  %s\n", o.Turns, o.Catalog)
+	_, err := io.WriteString(w, b.String())
+	return err
+}

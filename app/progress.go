@@ -1,0 +1,177 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"pawl"
+	"pawl/internal/machine"
+)
+
+// progress shows a run that is under way: JSON lines for programs; for people a line for each step, and on a terminal a
+// status below them that is drawn anew.
+type progress struct {
+	c     *call
+	id    string
+	began time.Time
+	node  string
+	since time.Time // when it came to the node
+	held  string    // another worker has it
+	ms    []pawl.Meter
+	turn  int
+	last  string // type of the last event
+}
+
+func newProgress(c *call, id string) *progress {
+	return &progress{c: c, id: id, began: time.Now(), since: time.Now()}
+}
+
+// note learns from an event without showing it.
+func (p *progress) note(l pawl.Logged) {
+	p.last = l.Type
+	switch l.Type {
+	case machine.EventStarted, machine.EventRestarted, machine.EventMigrated:
+		p.at(field[machine.Begun](l).Node)
+	case machine.EventStep:
+		p.at(field[machine.Stepped](l).To)
+	case machine.EventEnded:
+		p.node = ""
+	}
+}
+
+func (p *progress) at(node string) { p.node, p.since = node, time.Now() }
+
+// field decodes an event's data; what cannot be read shows as empty.
+func field[T any](l pawl.Logged) (v T) {
+	_ = json.Unmarshal(l.Data, &v)
+	return v
+}
+
+// event shows one event.
+func (p *progress) event(l pawl.Logged) {
+	p.note(l)
+	if p.c.json {
+		p.c.out.record(l)
+		return
+	}
+	if text := p.text(l); text != "" {
+		p.c.say.raw(text)
+	}
+}
+
+// text is an event for people; empty: nothing to say.
+func (p *progress) text(l pawl.Logged) string {
+	v := p.c.say
+	say := func(format string, a ...any) string { return "  " + oneLine(fmt.Sprintf(format, a...), p.columns()-2) }
+	switch l.Type {
+	case machine.EventStep:
+		s := field[machine.Stepped](l)
+		edge := ""
+		if s.Edge != "" && s.Edge != "otherwise" {
+			edge = " (" + s.Edge + ")"
+		}
+		return v.paint(green, p.mark(true)) + oneLine(fmt.Sprintf("%s %s %s%s  %s", s.Node, p.arrow(), s.To, edge, took(time.Duration(s.MS)*time.Millisecond)), p.columns()-2)
+	case machine.EventRetry:
+		r := field[machine.Retried](l)
+		return say("%s: try %d in %s: %s", r.Node, r.Try, took(time.Duration(r.AfterMS)*time.Millisecond), explain(r.Err.Error()))
+	case machine.EventWaiting:
+		return say("%s waits for %s", field[machine.Parked](l).Node, waitsFor(field[machine.Parked](l).Waits))
+	case machine.EventHeld:
+		return say("%s: parked", field[machine.Parked](l).Node)
+	case machine.EventStopped:
+		return say("%s: interrupted", field[machine.Parked](l).Node)
+	case machine.EventRestarted:
+		return say("attempt %d begins at %s", field[machine.Begun](l).Attempt, field[machine.Begun](l).Node)
+	case machine.EventMigrated:
+		return say("goes on with version %s at %s", field[machine.Begun](l).Version, field[machine.Begun](l).Node)
+	case machine.EventAnswered:
+		return say("answered")
+	case machine.EventCancel:
+		return say("asked to end")
+	case machine.EventStarted, machine.EventEnded:
+		return ""
+	}
+	return v.paint(dim, say("%s %s", l.Type, l.Data))
+}
+
+func waitsFor(ws []pawl.Waiting) string {
+	var parts []string
+	for _, w := range ws {
+		switch w.Kind {
+		case pawl.WaitsForAnswer:
+			parts = append(parts, "an answer")
+		case pawl.WaitsForTime:
+			parts = append(parts, "its time")
+		case pawl.WaitsForRetry:
+			parts = append(parts, "its next try")
+		case pawl.WaitsForChild:
+			parts = append(parts, "children of "+w.Key)
+		case pawl.WaitsForVersion:
+			parts = append(parts, "a version")
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (p *progress) columns() int {
+	if n, ok := screen(p.c.say.w); ok && n > 20 {
+		return n
+	}
+	return 200
+}
+
+func (p *progress) arrow() string {
+	if p.c.say.live {
+		return "→"
+	}
+	return "->"
+}
+
+// mark stands before a line, on a terminal that can show it.
+func (p *progress) mark(good bool) string {
+	switch {
+	case !p.c.say.live:
+		return "  "[:0]
+	case good:
+		return "✓ "
+	}
+	return "✗ "
+}
+
+// look takes in what the run says of itself.
+func (p *progress) look(run pawl.Run) {
+	p.ms, p.held = run.Meters, ""
+	if p.node == "" && !run.Status.Ended() {
+		p.node = run.Node
+	}
+	if run.Status == pawl.StatusInterrupted {
+		p.held = "taking over"
+	}
+}
+
+// tick draws the status.
+func (p *progress) tick() {
+	if !p.c.say.live || p.node == "" || p.c.json {
+		return
+	}
+	p.turn++
+	parts := []string{string([]rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")[p.turn%10]) + " " + p.node, took(time.Since(p.since).Truncate(100 * time.Millisecond))}
+	if p.held != "" {
+		parts = append(parts, p.held)
+	}
+	if m := counters(p.ms); m != "" {
+		parts = append(parts, m)
+	}
+	p.c.say.status(strings.Join(parts, "  "))
+}
+
+// sum is how long the command took and what the run has used.
+func (p *progress) sum(run pawl.Run) string {
+	text := "  " + took(time.Since(p.began))
+	if m := counters(run.Meters); m != "" {
+		text += "  " + m
+	}
+	return plain(text)
+}
