@@ -197,4 +197,3 @@ func (c *call) noQuestion(ctx context.Context, rs pawl.Runs, run pawl.Run, quest
 	}
 	return e
 }
-

@@ -223,4 +223,6 @@ func (c *call) examineWorkers(ctx context.Context) finding {
 }
 
 // canWork says whether a worker takes runs of a kind; one that names none takes all.
-func canWork(kinds []string, kind string) bool { return len(kinds) == 0 || slices.Contains(kinds, kind) }
+func canWork(kinds []string, kind string) bool {
+	return len(kinds) == 0 || slices.Contains(kinds, kind)
+}

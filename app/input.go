@@ -126,7 +126,7 @@ type inputs struct {
 	s      *schema
 	values map[string]json.RawMessage
 	lists  map[string][]json.RawMessage // of fields that are lists and were given item by item
-	taken   map[string]bool
+	taken  map[string]bool
 }
 
 // set fills a field from text. A field that is a list may be given several times.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -307,49 +308,55 @@ func (e *Engine) moves(r store.Run, now time.Time) (bool, error) {
 // it does have.
 func (e *Engine) sweep(ctx context.Context, root string) error {
 	var faults []error
-	for name := range e.names() {
-		page := store.Page{Limit: 200}
-		for {
-			rs, err := e.store.List(ctx, everything, store.Filter{Workflow: name, Root: root, Statuses: liveStatuses}, page)
-			if err != nil {
+	for name, versions := range e.versions() {
+		gone := store.Filter{Workflow: name, Root: root, Statuses: liveStatuses, NotVersions: versions}
+		faults = append(faults, e.each(ctx, gone, func(r store.Run) error {
+			if r.Due.IsZero() {
+				return nil
+			}
+			return e.holdRun(ctx, r)
+		}))
+		held := store.Filter{Workflow: name, Root: root, Statuses: liveStatuses, Outcome: machine.OutcomeHeld}
+		faults = append(faults, e.each(ctx, held, func(r store.Run) error {
+			rec, _, err := parts(r)
+			if p := e.byKind[r.Kind()]; err != nil || p == nil || !p.fits(r, rec) || !r.Due.IsZero() {
 				return err
 			}
-			for _, r := range rs {
-				faults = append(faults, e.sweepOne(ctx, r))
-			}
-			if len(rs) < page.Limit {
-				break
-			}
-			page.After = rs[len(rs)-1].ID
-		}
+			err = e.store.Apply(ctx, store.Change{Run: r.ID, Letters: []store.Letter{letter(r.ID, machine.Letter{Wake: "version"})}})
+			e.kick()
+			return err
+		}))
 	}
 	return errors.Join(faults...)
 }
 
-func (e *Engine) names() map[string]bool {
-	names := map[string]bool{}
-	for _, p := range e.ordered {
-		names[p.Shape.Name] = true
+// each calls f for every run that a filter lets through.
+func (e *Engine) each(ctx context.Context, f store.Filter, do func(store.Run) error) error {
+	var faults []error
+	page := store.Page{Limit: 200}
+	for {
+		rs, err := e.store.List(ctx, everything, f, page)
+		if err != nil {
+			return err
+		}
+		for _, r := range rs {
+			faults = append(faults, do(r))
+		}
+		if len(rs) < page.Limit {
+			return errors.Join(faults...)
+		}
+		page.After = rs[len(rs)-1].ID
 	}
-	return names
 }
 
-func (e *Engine) sweepOne(ctx context.Context, r store.Run) error {
-	rec, _, err := parts(r)
-	if err != nil {
-		return err
+// versions are those that this engine can go on with, by workflow.
+func (e *Engine) versions() map[string][]string {
+	out := map[string][]string{}
+	for _, k := range e.kinds {
+		name, version, _ := strings.Cut(k, "@")
+		out[name] = append(out[name], version)
 	}
-	_, held := rec.Wait(pawl.WaitsForVersion, "")
-	p := e.byKind[r.Kind()]
-	switch {
-	case p == nil && !r.Due.IsZero():
-		return e.holdRun(ctx, r)
-	case p != nil && held && r.Due.IsZero() && p.fits(r, rec):
-		err := e.store.Apply(ctx, store.Change{Run: r.ID, Letters: []store.Letter{letter(r.ID, machine.Letter{Wake: "version"})}})
-		e.kick()
-		return err
-	}
-	return nil
+	return out
 }
 
 // fits reports whether a program can go on with a run as it stands.
@@ -375,7 +382,7 @@ func (e *Engine) holdRun(ctx context.Context, r store.Run) error {
 	if h.rec.Cancel != nil {
 		return letGo(h.cancelled(ctx, h.tick(ctx, nil)))
 	}
-	return letGo(h.hold(ctx, fmt.Sprintf("version %s of %s is not registered here (registered: %s)", r.Version, r.Workflow, e.versions(r.Workflow))))
+	return letGo(h.hold(ctx, fmt.Sprintf("version %s of %s is not registered here (registered: %s)", r.Version, r.Workflow, strings.Join(e.versions()[r.Workflow], ", "))))
 }
 
 // letGo is nil where the run is out of hand, as it should be.
@@ -384,19 +391,6 @@ func letGo(err error) error {
 		return nil
 	}
 	return err
-}
-
-func (e *Engine) versions(name string) string {
-	s := ""
-	for _, p := range e.ordered {
-		if p.Shape.Name == name {
-			if s != "" {
-				s += ", "
-			}
-			s += p.Shape.Version
-		}
-	}
-	return s
 }
 
 func letter(run string, l machine.Letter) store.Letter {

@@ -237,6 +237,7 @@ type Filter struct {
 	Workflow, Key, Parent, Root string
 	Statuses                    []string
 	Outcome                     string
+	NotVersions                 []string // runs whose version is none of these
 	Held                        *bool
 	Run, Question               string // Questions only: of that run (children have it as their Root), or that question
 	Open                        bool   // Questions only: not the closed ones

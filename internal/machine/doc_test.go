@@ -69,16 +69,16 @@ legal. A run cannot end before its holder has read every letter.
 	mermaid(line)
 	line("```\n\nAs text:\n")
 	for _, s := range statuses() {
-		var to []string
-		for _, r := range machine.Rules {
-			if slices.Contains(r.From, s) {
-				to = append(to, fmt.Sprintf("%s (%s)", r.To, r.What))
+		to := []string{}
+		for _, next := range statuses() {
+			if by := between(s, next); by != "" {
+				to = append(to, fmt.Sprintf("%s (%s)", next, by))
 			}
 		}
 		if len(to) == 0 {
-			to = []string{"nothing"}
+			to = []string{"nothing else"}
 		}
-		line("- **%s** can become %s.", s, strings.Join(to, ", "))
+		line("- **%s** becomes %s.", s, strings.Join(to, ", "))
 	}
 	line("\n## Caps\n\nEvery run has these, whatever its graph says.\n\n| cap | value | past it |\n|---|---|---|")
 	line("| visits of one attempt | %d | the run fails with `%s` |", pawl.MaxSteps, pawl.CodeStepCap)
@@ -88,7 +88,7 @@ legal. A run cannot end before its holder has read every letter.
 	line("| children of children | %d deep | the call fails with `%s` |", pawl.MaxDepth, pawl.CodeExhausted)
 	line("| background runs of background runs | %d generations | the call fails with `%s` |", pawl.MaxGenerations, pawl.CodeExhausted)
 	line("| a wait that the worker sits out | %s | the run is parked |", machine.Patience)
-	line("\n## The engine's own events\n\nThey are written in the transaction of what they tell. The last event of a run is always `%s`.\n", machine.EventEnded)
+	line("\n## The engine's own events\n\nThey are written in the transaction of what they tell. The last event of an attempt is always `%s`.\n", machine.EventEnded)
 	for _, e := range events(t) {
 		line("- `%s`: %s", e, eventTexts[e])
 	}
@@ -154,8 +154,18 @@ func statuses() (all []pawl.Status) {
 	return all
 }
 
-// mermaid draws the statuses. Those that are left and reached by the same happenings would make a knot of arrows; rules that
-// hold for every live status are drawn once, out of the box that holds them.
+// between are the happenings that make one status of another.
+func between(from, to pawl.Status) string {
+	var by []string
+	for _, r := range machine.Rules {
+		if r.To == to && (slices.Contains(r.From, from) || from == "" && r.From == nil) {
+			by = append(by, string(r.What))
+		}
+	}
+	return strings.Join(by, ", ")
+}
+
+// mermaid draws the statuses. The live ones stand in a box: what ends them ends each of them, and is drawn once.
 func mermaid(line func(string, ...any)) {
 	var live []pawl.Status
 	for _, r := range machine.Rules {
@@ -164,35 +174,24 @@ func mermaid(line func(string, ...any)) {
 		}
 	}
 	line("  state live {")
-	for _, s := range live {
-		line("    %s", s)
+	for _, f := range live {
+		for _, to := range live {
+			if by := between(f, to); by != "" {
+				line("    %s --> %s: %s", f, to, by)
+			}
+		}
 	}
 	line("  }")
-	type arrow struct{ from, to string }
-	labels := map[arrow][]string{}
-	var order []arrow
-	for _, r := range machine.Rules {
-		froms := []string{"live"}
-		if len(r.From) == 0 {
-			froms = []string{"[*]"}
-		} else if !slices.Equal(r.From, live) {
-			froms = nil
-			for _, s := range r.From {
-				froms = append(froms, string(s))
-			}
+	line("  [*] --> queued: %s", between("", pawl.StatusQueued))
+	for _, s := range statuses() {
+		if slices.Contains(live, s) {
+			continue
 		}
-		for _, f := range froms {
-			a := arrow{f, string(r.To)}
-			if labels[a] == nil {
-				order = append(order, a)
-			}
-			labels[a] = append(labels[a], string(r.What))
+		line("  live --> %s: %s", s, between(live[0], s))
+		if by := between(s, pawl.StatusQueued); by != "" {
+			line("  %s --> queued: %s", s, by)
+		} else {
+			line("  %s --> [*]", s)
 		}
-	}
-	for _, a := range order {
-		line("  %s --> %s: %s", a.from, a.to, strings.Join(labels[a], ", "))
-	}
-	for _, s := range []pawl.Status{pawl.StatusSucceeded, pawl.StatusMerged} {
-		line("  %s --> [*]", s)
 	}
 }

@@ -66,7 +66,7 @@ func (m Machine) Retry(r Record, t Tick, cause *pawl.Error, after time.Duration)
 	next := m.settle(r, t)
 	next.Try, next.Tried = r.Try+1, t.Calls
 	// Questions stay open and timers run on: the next try finds them again.
-	next.Waits = append(with(next.Waits, pawl.WaitsForAnswer, pawl.WaitsForTime), Wait{Kind: pawl.WaitsForRetry, Due: t.Now.Add(after), Reason: cause.Code})
+	next.Waits = append(only(next.Waits, ofVisit), Wait{Kind: pawl.WaitsForRetry, Due: t.Now.Add(after), Reason: cause.Code})
 	for i := range next.Families {
 		next.Families[i].Done, next.Families[i].Failed = -1, false // to be counted again
 	}
@@ -79,6 +79,9 @@ func (m Machine) Retry(r Record, t Tick, cause *pawl.Error, after time.Duration)
 	}
 	return m.commit(mv, next, Tries)
 }
+
+// ofVisit tells the waits of a visit from those of a try.
+func ofVisit(w Wait) bool { return w.Kind == pawl.WaitsForAnswer || w.Kind == pawl.WaitsForTime }
 
 // Patience is the longest wait that a worker sits out instead of parking.
 const Patience = time.Second
@@ -191,7 +194,7 @@ func Receive(r Record, letters []Letter, upto int64) Record {
 		case l.Cancel != nil && next.Cancel == nil:
 			next.Cancel = l.Cancel
 		case l.Answer != "": // the answer is in the journal: nobody waits for it any more
-			next.Waits = slices.DeleteFunc(next.Waits, func(w Wait) bool { return w.Question == l.Answer })
+			next.Waits = only(next.Waits, func(w Wait) bool { return w.Question != l.Answer })
 		case l.Waiter != nil:
 			next.Waiters = append(next.Waiters, *l.Waiter)
 		case l.Child != nil && l.Child.Visit == r.Visit:
@@ -239,18 +242,9 @@ func spentRuntime(e *pawl.Error) bool {
 	return errors.As(e, &b) && b.Meter == pawl.MeterRuntime && !errors.As(e, &child)
 }
 
-func with(ws []Wait, kinds ...string) (out []Wait) {
+func only(ws []Wait, keep func(Wait) bool) (out []Wait) {
 	for _, w := range ws {
-		if slices.Contains(kinds, w.Kind) {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-func without(ws []Wait, kind string) (out []Wait) {
-	for _, w := range ws {
-		if w.Kind != kind {
+		if keep(w) {
 			out = append(out, w)
 		}
 	}

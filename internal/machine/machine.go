@@ -245,7 +245,7 @@ func (m Machine) settle(r Record, t Tick) Record {
 	next := r.clone()
 	next.account(t.Now, t.Took)
 	next.Idle, next.Epoch, next.Outcome = false, t.Epoch, ""
-	next.Waits = without(next.Waits, pawl.WaitsForVersion)
+	next.Waits = only(next.Waits, func(w Wait) bool { return w.Kind != pawl.WaitsForVersion })
 	return next
 }
 

@@ -122,13 +122,8 @@ func (s *Store) List(ctx context.Context, sc store.Scope, f store.Filter, p stor
 	}
 	w.root(f.Root)
 	w.is("s.outcome = ?", f.Outcome)
-	if len(f.Statuses) > 0 {
-		args := make([]any, len(f.Statuses))
-		for i, st := range f.Statuses {
-			args[i] = st
-		}
-		w.and("s.status IN (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
-	}
+	w.in("s.status IN", f.Statuses)
+	w.in("r.version NOT IN", f.NotVersions)
 	if f.Held != nil {
 		w.and("(l.until > ?) = ?", s.clock.now(), *f.Held)
 	}
@@ -138,6 +133,18 @@ func (s *Store) List(ctx context.Context, sc store.Scope, f store.Filter, p stor
 		return err
 	})
 	return rs, err
+}
+
+// in adds a condition on a list; an empty list adds none.
+func (w *where) in(what string, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	args := make([]any, len(list))
+	for i, v := range list {
+		args[i] = v
+	}
+	w.and(what+" (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
 }
 
 func listRuns(ctx context.Context, tx *sql.Tx, w *where, order string) ([]store.Run, error) {

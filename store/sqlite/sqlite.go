@@ -1,8 +1,8 @@
 // Package sqlite is a store in one SQLite file: durable, without another service, shared by the processes of one machine.
 //
 // All writes go through one goroutine that commits whatever is waiting in one transaction (group commit); reads have a few
-// connections of their own. Nothing in it may write past that goroutine, hold the file's lock while it waits, keep in memory
-// what grows with the number of runs, or know what a state, a graph or a row's bytes mean.
+// connections of their own. It may never write past that goroutine, hold the file's lock while it waits, keep in memory what
+// grows with the number of runs, or know what a state, a graph or a row's bytes mean.
 //
 // Start reading at Open, then writer in writer.go (how operations become commits) and tx in tx.go (what one may do).
 package sqlite

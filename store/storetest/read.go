@@ -58,6 +58,7 @@ var readCases = []kase{
 		a.Key = "k"
 		b.Parent, b.Root, b.Status = "a", "a", "waiting"
 		c.Workflow, c.Status, c.Parent, c.Root = "x", "waiting", "b", "a"
+		c.Version, d.Version = "2", "3"
 		l.create(a, b, c, d)
 		r := l.claim("d")
 		l.apply(store.Change{Run: "d", Epoch: r.Epoch, Status: "running", Outcome: "hit", Row: r.Row})
@@ -74,6 +75,7 @@ var readCases = []kase{
 			{store.Filter{Statuses: []string{"waiting"}}, []string{"c", "b"}},
 			{store.Filter{Statuses: []string{"queued", "running"}}, []string{"d", "a"}},
 			{store.Filter{Outcome: "hit"}, []string{"d"}},
+			{store.Filter{NotVersions: []string{"2", "3"}}, []string{"b", "a"}},
 			{store.Filter{Held: &yes}, []string{"d"}},
 			{store.Filter{Held: &no}, []string{"c", "b", "a"}},
 			{store.Filter{Root: "a", Statuses: []string{"waiting"}, Workflow: "x", Held: &no}, []string{"c"}},
