@@ -10,7 +10,6 @@ import (
 
 	"pawl"
 	"pawl/engine"
-	"pawl/internal/text"
 	"pawl/store"
 )
 
@@ -137,10 +136,10 @@ func invalid(format string, a ...any) error {
 
 // suggest names what somebody may have meant, as the end of a message.
 func suggest(wrong string, names []string) string {
-	best, likeness := "", 0.3
+	best, slips := "", 1+len(wrong)/4
 	for _, n := range names {
-		if l := text.Likeness(strings.ToLower(wrong), strings.ToLower(n)); l > likeness {
-			best, likeness = n, l
+		if d := distance(strings.ToLower(wrong), strings.ToLower(n)); d <= slips && d < len(n) {
+			best, slips = n, d-1
 		}
 	}
 	switch {
@@ -150,4 +149,33 @@ func suggest(wrong string, names []string) string {
 		return fmt.Sprintf(" (there are: %s)", strings.Join(names, ", "))
 	}
 	return ""
+}
+
+// distance is how many letters have to be changed, put in, left out or swapped with their neighbor.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"pawl"
 	"pawl/internal/draw"
+	"pawl/store"
 )
 
 // root is the command tree. It is made anew for every call.
@@ -56,7 +58,8 @@ func group(cmd *cobra.Command, args []string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	return invalid("there is no command %s %s%s", cmd.CommandPath(), shortened(args[0]), suggest(args[0], names))
+	_, under, _ := strings.Cut(cmd.CommandPath(), " ")
+	return invalid("there is no command %s%s", shortened(strings.TrimSpace(under+" "+args[0])), suggest(args[0], names))
 }
 
 // exactly refuses a wrong number of arguments in one line.
@@ -80,10 +83,16 @@ func addSetting(flags *pflag.FlagSet, s *setting) {
 	if flags.Lookup(s.flag) != nil {
 		return // another workflow has an option of that name: one flag sets both
 	}
-	flags.String(s.flag, "", s.usage)
+	flags.Var(&word{arg: s.arg}, s.flag, s.usage)
 	flags.Lookup(s.flag).DefValue = s.def
-	flags.Lookup(s.flag).Usage = fmt.Sprintf("%s (`%s`)", s.usage, s.arg)
 }
+
+// word is a flag's text, which help names as the setting does.
+type word struct{ text, arg string }
+
+func (w *word) Set(text string) error { w.text = text; return nil }
+func (w *word) String() string        { return w.text }
+func (w *word) Type() string          { return w.arg }
 
 // withOptions gives a command the options of the workflows.
 func (c *call) withOptions(cmd *cobra.Command) *cobra.Command {
@@ -136,10 +145,14 @@ func (c *call) runCommand() *cobra.Command {
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: c.names,
 		RunE: c.does(func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
+			if len(args) == 0 {
 				return invalid("%s takes WORKFLOW [FIELD=VALUE…|TEXT…]", cmd.CommandPath())
 			}
-			return c.run(cmd.Context(), args[0], args[1:], cmd.ArgsLenAtDash()-1, f)
+			dash := cmd.ArgsLenAtDash()
+			if dash >= 0 {
+				dash = max(dash-1, 0) // the workflow's name is no part of the input
+			}
+			return c.run(cmd.Context(), args[0], args[1:], dash, f)
 		}),
 	}
 	flags := cmd.Flags()
@@ -236,18 +249,18 @@ func (c *call) detached(ctx context.Context, s pawl.Started) error {
 	if err != nil {
 		return &pawl.Error{Code: pawl.CodeUnavailable, Text: err.Error(), Err: err}
 	}
-	n := 0
-	for _, w := range workers {
-		if canWork(w.Kinds, s.Run.Workflow+"@"+s.Run.Version) {
-			n++
-		}
+	alive := slices.ContainsFunc(workers, func(w store.Worker) bool { return canWork(w.Kinds, s.Run.Workflow+"@"+s.Run.Version) })
+	if alive { // it may be one that works nothing but another run: only a run that moves is in good hands
+		s.Run = c.taken(ctx, s.Run)
 	}
 	next := c.again("runs", "watch", s.Run.ID)
-	switch {
-	case s.Run.Status.Ended():
-		c.say.line("it has ended: %s", s.Run.Status)
-	case n > 0:
-		c.say.line("live workers that can take it: %d; watch it with: %s", n, next)
+	switch r := s.Run; {
+	case r.Status.Ended():
+		c.say.line("it has ended: %s", r.Status)
+	case r.Worker != "" || r.Status != pawl.StatusQueued:
+		c.say.line("a live worker has taken it; watch it with: %s", next)
+	case alive:
+		c.say.line("there is a live worker, but it has not taken the run; work it here with: %s", next)
 	default:
 		c.say.line("no live worker can take it; work it here with: %s", next)
 	}
@@ -257,6 +270,22 @@ func (c *call) detached(ctx context.Context, s pawl.Started) error {
 	}
 	c.out.line("%s", s.Run.ID)
 	return nil
+}
+
+// taken waits a moment for a worker to take a run.
+func (c *call) taken(ctx context.Context, run pawl.Run) pawl.Run {
+	rs := c.engine.As(c.caller())
+	for deadline := time.Now().Add(2 * time.Second); run.Status == pawl.StatusQueued && time.Now().Before(deadline); {
+		select {
+		case <-ctx.Done():
+			return run
+		case <-time.After(50 * time.Millisecond):
+		}
+		if r, err := rs.Get(ctx, run.ID); err == nil {
+			run = r
+		}
+	}
+	return run
 }
 
 func (c *call) graphCommand() *cobra.Command {

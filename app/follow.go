@@ -101,7 +101,7 @@ func (f *following) work(ctx, reads context.Context) (pawl.Run, error) {
 	defer unwatch()
 	events := f.watch(watching)
 	worked := make(chan error, 1)
-	go func() { worked <- f.c.engine.WorkRun(ctx, f.id) }()
+	go func() { worked <- f.drive(ctx) }()
 
 	ticks := time.NewTicker(frame)
 	defer ticks.Stop()
@@ -141,6 +141,24 @@ func (f *following) work(ctx, reads context.Context) (pawl.Run, error) {
 			}
 			f.drain(events, run)
 			return run, err
+		}
+	}
+}
+
+// drive works the run; where this program does not have its workflow, it only waits while somebody else does.
+func (f *following) drive(ctx context.Context) error {
+	if f.opened != nil {
+		return f.c.engine.WorkRun(ctx, f.id)
+	}
+	for {
+		run, err := f.runs.Get(ctx, f.id)
+		if err != nil || run.Status.Ended() || run.Worker == "" {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(look):
 		}
 	}
 }
@@ -279,14 +297,7 @@ func (f *following) parked(run pawl.Run, open []pawl.Open) error {
 	switch held := heldReason(run); {
 	case held != "":
 		v.line("run %s is parked: %s", run.ID, held)
-		if f.opened != nil && f.opened.Held != nil {
-			v.line("%s", f.opened.Held(run))
-		}
-		r.Command = f.c.again("runs", "watch", run.ID)
-		if f.opened == nil {
-			v.line("%s has no workflow %s: go on with a program that has it", f.c.short(), run.Workflow)
-			r.Command = ""
-		}
+		r.Command = f.free(run)
 	case len(open) > 0:
 		r.Exit = exitWaiting
 		r.Command = f.tell(open)
@@ -300,6 +311,24 @@ func (f *following) parked(run pawl.Run, open []pawl.Open) error {
 		f.c.out.record(r)
 	}
 	return exit(r.Exit)
+}
+
+// free says what to do about a parked run, and returns the command.
+func (f *following) free(run pawl.Run) (command string) {
+	v := f.c.say
+	if f.opened == nil {
+		v.line("%s has no workflow %s: go on with a program that has it", f.c.short(), run.Workflow)
+		return ""
+	}
+	words := []string{"runs", "watch", run.ID}
+	if f.opened.Held != nil {
+		why, flags := f.opened.Held(run)
+		v.line("%s", why)
+		words = append(words, flags...)
+	}
+	command = f.c.again(words...)
+	v.line("go on with: %s", command)
+	return command
 }
 
 func heldReason(run pawl.Run) string {

@@ -50,7 +50,7 @@ func openNCO(ctx context.Context, o Opening) (*Opened, error) {
 		_ = index.Close()
 		return nil, err
 	}
-	out := &Opened{Workflow: w, Render: renderNCO, Held: func(run pawl.Run) string { return ncoHeld(run, file) }, Close: index.Close}
+	out := &Opened{Workflow: w, Render: renderNCO, Held: func(run pawl.Run) (string, []string) { return ncoHeld(run, file) }, Close: index.Close}
 	if file != "" {
 		out.Labels = map[string]string{labelCatalog: file}
 	}
@@ -64,8 +64,8 @@ func ncoCatalog(o Opening) (catalog *nco.Catalog, file string, err error) {
 	if o.Run != nil && !o.Flag("catalog") {
 		if began := o.Run.Labels[labelCatalog]; began != "" {
 			file = began
-		} else if builtIn := nco.Embedded(); strings.HasSuffix(o.Run.Version, "+"+builtIn.Hash()[:8]) {
-			return builtIn, "", nil
+		} else if ncoBuiltIn(o.Run.Version) {
+			file = ""
 		}
 	}
 	if file == "" {
@@ -83,18 +83,28 @@ func ncoCatalog(o Opening) (catalog *nco.Catalog, file string, err error) {
 	return catalog, file, nil
 }
 
-// ncoHeld says why a run cannot go on with the catalogue that is loaded, and what to do.
-func ncoHeld(run pawl.Run, file string) string {
+// ncoHeld says why a run cannot go on with the catalogue that is loaded, and how it could.
+func ncoHeld(run pawl.Run, file string) (why string, flags []string) {
 	now := "the built-in catalogue"
 	if file != "" {
 		now = file
 	}
-	began := "the built-in catalogue of another version of this program, or a file"
-	if label := run.Labels[labelCatalog]; label != "" {
-		began = label + " as it was then"
+	began, flag := "a catalogue that is not known here", "FILE"
+	switch label := run.Labels[labelCatalog]; {
+	case label != "" && label == file:
+		began = "what that file said before it was changed"
+	case label != "":
+		began, flag = label, label
+	case ncoBuiltIn(run.Version):
+		began, flag = "the built-in catalogue", ""
 	}
-	return fmt.Sprintf("It was begun with another catalogue (%s; its version %s holds the catalogue's hash), and this is %s. "+
-		"Give it the catalogue that it was begun with: runs watch %s --catalog FILE (\"\" is the built-in one).", began, run.Version, now, run.ID)
+	return fmt.Sprintf("its version holds the hash of its catalogue: it was begun with %s, and this is %s", began, now),
+		[]string{"--catalog", flag}
+}
+
+// ncoBuiltIn says whether a version is that of the built-in catalogue.
+func ncoBuiltIn(version string) bool {
+	return strings.HasSuffix(version, "+"+nco.Embedded().Hash()[:8])
 }
 
 // renderNCO writes an output for people.

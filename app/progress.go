@@ -133,7 +133,7 @@ func (p *progress) arrow() string {
 func (p *progress) mark(good bool) string {
 	switch {
 	case !p.c.say.live:
-		return "  "[:0]
+		return ""
 	case good:
 		return "✓ "
 	}

@@ -223,7 +223,7 @@ func (c *call) showText(ctx context.Context, s shown) error {
 			o.line("  %d  %s", i+1, oneLine(choice, 200))
 		}
 		if len(q.Answer) > 0 {
-			o.line("  answered by %s: %s", q.By, oneLine(string(q.Answer), 500))
+			o.line("  answered: %s%s", by(q), oneLine(string(q.Answer), 500))
 		}
 	}
 	if len(r.Output) > 0 && string(r.Output) != "null" {
@@ -235,6 +235,13 @@ func (c *call) showText(ctx context.Context, s shown) error {
 		return f.output(r.Output)
 	}
 	return nil
+}
+
+func by(q pawl.Open) string {
+	if q.By == "" {
+		return ""
+	}
+	return oneLine(q.By, 40) + ": "
 }
 
 func labelText(labels map[string]string) string {

@@ -71,8 +71,9 @@ type Opened struct {
 	Labels map[string]string
 	// Render writes an output for people; nil: indented JSON.
 	Render func(w io.Writer, output json.RawMessage) error
-	// Held says what to do about a run whose version is not the one that was opened; nil: nothing more than that.
-	Held func(run pawl.Run) string
+	// Held says why a run whose version is not the one that was opened cannot go on, and with which flags it could; nil:
+	// nothing more than that.
+	Held func(run pawl.Run) (why string, flags []string)
 	// Close gives back what it holds; nil: nothing.
 	Close func() error
 }
@@ -119,16 +120,17 @@ func (c *call) open(ctx context.Context, name string, run *pawl.Run) (*Opened, e
 	return o, nil
 }
 
-// again is a command of this program that somebody can type, with the settings that were given as flags.
+// again is a command of this program that somebody can type, with the settings that were given as flags, but for those
+// that the command sets itself.
 func (c *call) again(args ...string) string {
 	words := append([]string{c.Name}, args...)
 	if c.conf != nil {
 		for _, s := range c.conf.settings {
-			if s.source == sourceFlag {
+			if s.source == sourceFlag && !slices.Contains(args, "--"+s.flag) {
 				words = append(words, "--"+s.flag, s.typed())
 			}
 		}
-		if c.conf.file != "" && c.conf.fileFlag {
+		if c.conf.fileFlag {
 			words = append(words, "--config", absolute(c.conf.file))
 		}
 	}

@@ -6,9 +6,9 @@
 package delta
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 )
 
 // The first byte of a record: a full copy, or a list of pieces of the old string and new text.
@@ -16,6 +16,10 @@ const (
 	full  = 0
 	patch = 1
 )
+
+// most is how long a value can be that a difference makes: a broken record, which may repeat its base any number of times,
+// must not fill the memory.
+const most = 64 << 20
 
 var errBroken = errors.New("delta: the record is broken or does not fit its base")
 
@@ -26,8 +30,8 @@ func Full(next []byte) []byte { return append([]byte{full}, next...) }
 func IsFull(record []byte) bool { return len(record) > 0 && record[0] == full }
 
 // Next makes the record for the next value of a history whose last full copy is followed by so many bytes of differences.
-// It is a full copy as soon as the differences would weigh as much as the value: then reading any value costs at most
-// twice its size, and a value that only grows costs less than three times its final size in all.
+// It is a full copy as soon as the differences would weigh as much as the value: then reading a value costs its full copy
+// and differences of at most its own size, and a value that only grows costs less than three times its final size in all.
 func Next(old, next []byte, since int) (record []byte, isFull bool) {
 	d := Make(old, next)
 	if since+len(d) >= len(next)+1 {
@@ -39,6 +43,9 @@ func Next(old, next []byte, since int) (record []byte, isFull bool) {
 // Make makes the difference from old to next: what they share at both ends is not repeated, and in between blocks of old
 // are found again wherever they stand.
 func Make(old, next []byte) []byte {
+	if len(next) > most {
+		return Full(next)
+	}
 	p := prefix(old, next)
 	s := suffix(old[p:], next[p:])
 	mid, from := next[p:len(next)-s], old[p:len(old)-s]
@@ -100,16 +107,32 @@ func blocks(out, from []byte, base int, mid []byte) []byte {
 
 // Apply makes the value of a record from its base; a full copy needs none.
 func Apply(old, record []byte) ([]byte, error) {
-	if len(record) == 0 {
+	return apply(nil, old, record)
+}
+
+// Fold makes the last value of a history from its records, of which the first is a full copy. It is Apply for each of them,
+// without a copy for each.
+func Fold(records ...[]byte) (value []byte, err error) {
+	var spare []byte
+	for _, record := range records {
+		next, err := apply(spare[:0], value, record)
+		if err != nil {
+			return nil, err
+		}
+		value, spare = next, value
+	}
+	return value, nil
+}
+
+// apply appends the value of a record to out, which shares nothing with old.
+func apply(out, old, record []byte) ([]byte, error) {
+	if len(record) == 0 || record[0] > patch {
 		return nil, errBroken
 	}
 	if record[0] == full {
-		return bytes.Clone(record[1:]), nil
+		return append(out, record[1:]...), nil
 	}
-	if record[0] != patch {
-		return nil, errBroken
-	}
-	out := make([]byte, 0, len(old)+len(record))
+	out = slices.Grow(out, len(old)+len(record))
 	for r := record[1:]; len(r) > 0; {
 		n, w := binary.Uvarint(r)
 		if w <= 0 {
@@ -125,7 +148,7 @@ func Apply(old, record []byte) ([]byte, error) {
 		}
 		n >>= 1
 		at, w := binary.Uvarint(r)
-		if w <= 0 || at > uint64(len(old)) || n > uint64(len(old))-at {
+		if w <= 0 || at > uint64(len(old)) || n > uint64(len(old))-at || uint64(len(out))+n > most {
 			return nil, errBroken
 		}
 		out, r = append(out, old[at:at+n]...), r[w:]
@@ -150,6 +173,11 @@ func prefix(a, b []byte) int {
 func suffix(a, b []byte) int {
 	n := min(len(a), len(b))
 	i := 0
+	for ; i+8 <= n; i += 8 {
+		if binary.LittleEndian.Uint64(a[len(a)-i-8:]) != binary.LittleEndian.Uint64(b[len(b)-i-8:]) {
+			break
+		}
+	}
 	for i < n && a[len(a)-1-i] == b[len(b)-1-i] {
 		i++
 	}

@@ -26,8 +26,8 @@ type Record struct {
 	Taken map[string]int `json:"e,omitempty"` // bounded edges by node and edge, in this attempt
 	Turn  map[string]int `json:"u,omitempty"` // since the last answer
 
-	Inbox  int64 `json:"i,omitempty"` // letters that were read
-	Calls  int64 `json:"c,omitempty"` // journal entries before this visit
+	Inbox  int64 `json:"i,omitempty"`  // letters that were read
+	Calls  int64 `json:"c,omitempty"`  // journal entries before this visit
 	Tried  int64 `json:"ct,omitempty"` // journal entries before this try
 	Events int64 `json:"ev,omitempty"` // events before this visit
 

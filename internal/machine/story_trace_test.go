@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -91,9 +92,9 @@ func (s *story) trace(mv machine.Move) {
 		s.say("%s", line)
 	}
 	for _, e := range mv.Events {
-		data, err := json.Marshal(e.Data)
-		if err != nil {
-			s.t.Fatal(err)
+		data := e.Encode()
+		if plain, err := json.Marshal(e.Data); err != nil || !bytes.Equal(plain, data) {
+			s.t.Errorf("event %s is written as %s, its data is %s (%v)", e.Type, data, plain, err)
 		}
 		s.say("event %s %s", e.Type, data)
 	}
