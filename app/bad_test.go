@@ -33,7 +33,7 @@ func TestBadInput(t *testing.T) {
 		says string
 	}{
 		"unknown command":    {[]string{"rnu"}, 2, `there is no command "rnu": did you mean "run"?`},
-		"unknown subcommand": {[]string{"runs", "lsss"}, 2, `"runs lsss": did you mean "ls"?`},
+		"unknown subcommand": {[]string{"runs", "lss"}, 2, `"runs lss": did you mean "ls"?`},
 		"unknown flag":       {[]string{"run", "nco", "--katalog", "x"}, 2, "unknown flag: --katalog"},
 		"no workflow":        {[]string{"run"}, 2, "run takes WORKFLOW"},
 		"unknown workflow":   {[]string{"run", "helo", "x"}, 3, `no workflow "helo": did you mean "hello"?`},

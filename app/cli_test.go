@@ -76,7 +76,6 @@ func TestLife(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	asked := s.want(exitWaiting, "run", "nco", "teacher", "--label", "who=test", "--priority", "3")
-	golden(t, "asked.txt", asked.err)
 	if asked.out != "" {
 		t.Error(asked.out)
 	}
@@ -91,15 +90,20 @@ func TestLife(t *testing.T) {
 	s.want(exitUsage, "runs", "answer", run, question, "--json-answer", `{"text":1}`)
 
 	ended := s.want(0, "runs", "answer", run, question, "2")
-	golden(t, "answered.txt", ended.err)
-	golden(t, "found.txt", ended.out)
+	for _, want := range []string{"MATCH_FOUND  confidence", "2341", "evidence", "answers  1"} {
+		if !strings.Contains(ended.out, want) {
+			t.Errorf("%q is not in:\n%s", want, ended.out)
+		}
+	}
 	again := s.want(0, "runs", "answer", run, question, "2")
 	if again.out != ended.out {
 		t.Error(again)
 	}
 	s.want(exitConflict, "runs", "answer", run, question, "3")
 	s.want(exitConflict, "runs", "cancel", run)
-	golden(t, "show.txt", s.want(0, "runs", "show", run).out)
+	if got := s.want(0, "runs", "show", run).out; !strings.Contains(got, "labels    who=test") || !strings.Contains(got, ended.out) {
+		t.Error(got)
+	}
 	var all shown
 	if err := json.Unmarshal([]byte(s.want(0, "runs", "show", run, "--json").out), &all); err != nil {
 		t.Fatal(err)
@@ -142,12 +146,15 @@ func TestAnswerForms(t *testing.T) {
 		}
 	}
 	asked := s.want(exitWaiting, "run", "approve")
+	golden(t, "asked.txt", asked.err)
 	if strings.ContainsAny(asked.err, "\x1b") || !strings.Contains(asked.err, `"cost": 3`) {
 		t.Errorf("%q", asked.err)
 	}
 	r := s.want(exitWaiting, "run", "approve", "--json").last(t)
 	oneClearLine(t, s.run("runs", "answer", r.Run.ID, r.Questions[0].ID, "perhaps"), exitUsage, "approve: want true or false")
 	got := s.want(0, "runs", "answer", r.Run.ID, r.Questions[0].ID, "--json-answer", `{"approve":true,"comment":"fine"}`)
+	golden(t, "answered.txt", got.err)
+	golden(t, "show.txt", s.want(0, "runs", "show", r.Run.ID).out)
 	if !strings.Contains(got.out, "fine") {
 		t.Error(got)
 	}
@@ -332,4 +339,22 @@ func TestTimeout(t *testing.T) {
 	s := newShell(t)
 	got := s.want(exitTimeout, "run", "slow", "n=2", "ms=700", "--timeout", "100ms", "--json")
 	s.want(0, "runs", "watch", got.last(t).Run.ID)
+}
+
+// TestRenderNCO: what a person sees of an output.
+func TestRenderNCO(t *testing.T) {
+	t.Parallel()
+	for name, raw := range map[string]string{
+		"nco_found.txt": `{"status":"MATCH_FOUND","codes":[{"code":"2341.0400","title":"Primary School Teacher","family":"2341","familyTitle":
+			"Primary school teachers","evidence":{"query":"q","rank":1,"words":["primary","teacher"],"score":1,"coverage":0.5,"similarity":0.25,"exact":true}}],
+			"confidence":9.5,"assumptions":["\"school\" names the place"],"turns":1,"question":"","choices":[],"reason":"it fits","catalog":"embedded"}`,
+		"nco_more.txt": `{"status":"MORE_INFO","codes":[],"confidence":2,"assumptions":[],"turns":5,"question":"Whom do you teach?",
+			"choices":["children","adults"],"reason":"The turns are spent.","catalog":"embedded"}`,
+	} {
+		var b bytes.Buffer
+		if err := renderNCO(&b, json.RawMessage(raw)); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, b.String())
+	}
 }

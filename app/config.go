@@ -113,12 +113,6 @@ func (c *config) value(key string) string {
 	return ""
 }
 
-// given says whether somebody set a value.
-func (c *config) given(key string) bool {
-	s := c.find(key)
-	return s != nil && s.source != sourceDefault
-}
-
 // configure reads the configuration of a command.
 func (c *call) configure(flags *pflag.FlagSet) error {
 	conf := &config{settings: c.settings(), lookup: c.lookup}

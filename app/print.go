@@ -115,9 +115,13 @@ func plain(s string) string {
 	}, s)
 }
 
-// oneLine is plain on one line of at most so many columns.
+// oneLine is plain on one line of at most so many columns, every run of spaces one space.
 func oneLine(s string, columns int) string {
-	s = strings.Join(strings.Fields(plain(s)), " ")
+	return clip(strings.Join(strings.Fields(plain(s)), " "), columns)
+}
+
+// clip cuts a line to so many columns.
+func clip(s string, columns int) string {
 	used := 0
 	for i, r := range s {
 		w := cells(r)
@@ -207,7 +211,7 @@ func (v *voice) status(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	columns, _ := screen(v.w)
-	v.draw(oneLine(text, max(columns-1, 10)))
+	v.draw(clip(text, max(columns-1, 10)))
 }
 
 func (v *voice) draw(text string) {

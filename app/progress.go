@@ -56,9 +56,12 @@ func (p *progress) event(l pawl.Logged) {
 		p.c.out.record(l)
 		return
 	}
-	if text := p.text(l); text != "" {
+	text := p.text(l)
+	p.c.say.status("") // it spoke of the node before
+	if text != "" {
 		p.c.say.raw(text)
 	}
+	p.tick()
 }
 
 // text is an event for people; empty: nothing to say.
@@ -72,7 +75,7 @@ func (p *progress) text(l pawl.Logged) string {
 		if s.Edge != "" && s.Edge != "otherwise" {
 			edge = " (" + s.Edge + ")"
 		}
-		return v.paint(green, p.mark(true)) + oneLine(fmt.Sprintf("%s %s %s%s  %s", s.Node, p.arrow(), s.To, edge, took(time.Duration(s.MS)*time.Millisecond)), p.columns()-2)
+		return v.paint(green, p.mark(true)) + clip(plain(fmt.Sprintf("%s %s %s%s  %s", s.Node, p.arrow(), s.To, edge, took(time.Duration(s.MS)*time.Millisecond))), p.columns()-2)
 	case machine.EventRetry:
 		r := field[machine.Retried](l)
 		return say("%s: try %d in %s: %s", r.Node, r.Try, took(time.Duration(r.AfterMS)*time.Millisecond), explain(r.Err.Error()))
@@ -164,7 +167,7 @@ func (p *progress) tick() {
 	if m := counters(p.ms); m != "" {
 		parts = append(parts, m)
 	}
-	p.c.say.status(strings.Join(parts, "  "))
+	p.c.say.status(oneLine(parts[0], 60) + "  " + plain(strings.Join(parts[1:], "  ")))
 }
 
 // sum is how long the command took and what the run has used.

@@ -128,7 +128,7 @@ func masked(name string) string {
 		return scheme + "://****"
 	}
 	if _, has := u.User.Password(); has {
-		u.User = url.User(u.User.Username() + ":****")
+		u.User = url.UserPassword(u.User.Username(), "****")
 	}
 	for key, values := range u.Query() {
 		if strings.Contains(strings.ToLower(key), "pass") && len(values) > 0 {

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"pawl"
 	"pawl/internal/machine"
@@ -83,29 +85,78 @@ func (r *runs) answer(ctx context.Context, id, qid string, answer json.RawMessag
 // question finds a question of a run, or of one of its children.
 func (e *Engine) question(ctx context.Context, s store.Scope, run, id string) (store.Question, question, error) {
 	var row question
-	qs, err := e.store.Questions(ctx, s, store.Filter{Run: run, Question: id}, store.Page{Limit: 1})
+	qs, err := e.store.Questions(ctx, s, store.Filter{Question: id}, store.Page{Limit: 1})
 	if err != nil {
 		return store.Question{}, row, err
 	}
-	if len(qs) == 0 || id == "" {
+	under := false
+	if len(qs) == 1 {
+		if under, err = e.under(ctx, s, run, qs[0]); err != nil {
+			return store.Question{}, row, err
+		}
+	}
+	if !under || id == "" {
 		return store.Question{}, row, &pawl.Error{Code: pawl.CodeNotFound, Run: run, Text: fmt.Sprintf("run %s has no question %q", run, id)}
 	}
 	err = json.Unmarshal(qs[0].Row, &row)
 	return qs[0], row, err
 }
 
+// under reports whether a question is a run's own or that of one of its descendants.
+func (e *Engine) under(ctx context.Context, s store.Scope, run string, q store.Question) (bool, error) {
+	if q.Run == run || q.Root == run {
+		return true, nil
+	}
+	r, err := e.store.Get(ctx, s, q.Run)
+	if err != nil {
+		return false, err
+	}
+	_, head, err := parts(r)
+	return slices.Contains(head.Ancestors, run), err
+}
+
+// asked pages through the questions of a run and its descendants.
+func (r *runs) asked(ctx context.Context, run store.Run, f store.Filter, p store.Page) (out []store.Question, err error) {
+	f.Root = run.Root
+	for {
+		qs, err := r.e.store.Questions(ctx, r.scope(), f, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, q := range qs {
+			ok, err := r.e.under(ctx, r.scope(), run.ID, q)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				out = append(out, q)
+			}
+			if len(out) == p.Limit {
+				return out, nil
+			}
+			p.After = q.ID
+		}
+		if len(qs) < p.Limit {
+			return out, nil
+		}
+	}
+}
+
 func (r *runs) Questions(ctx context.Context, f pawl.QuestionFilter, after string, limit int) ([]pawl.Open, error) {
 	if limit < 0 || limit > 1000 {
 		return nil, coded("questions", "", invalid("a page has at most 1000 entries, not %d", limit))
 	}
-	if f.Run != "" {
-		run, _, _, err := r.follow(ctx, f.Run)
-		if err != nil {
-			return nil, coded("questions", f.Run, err)
+	filter, page := store.Filter{Question: f.ID, Workflow: f.Workflow, Open: !f.Closed}, store.Page{After: after, Limit: cmp.Or(limit, 100)}
+	var qs []store.Question
+	var err error
+	if f.Run == "" {
+		qs, err = r.e.store.Questions(ctx, r.scope(), filter, page)
+	} else {
+		var run store.Run
+		if run, _, _, err = r.follow(ctx, f.Run); err == nil {
+			qs, err = r.asked(ctx, run, filter, page)
 		}
-		f.Run = run.ID
 	}
-	qs, err := r.e.store.Questions(ctx, r.scope(), store.Filter{Run: f.Run, Question: f.ID, Workflow: f.Workflow, Open: !f.Closed}, store.Page{After: after, Limit: limit})
 	if err != nil {
 		return nil, coded("questions", f.Run, err)
 	}

@@ -18,9 +18,10 @@ func (e *Engine) events(ctx context.Context, s store.Scope, run string, after in
 	defer stop()
 	notices := make(chan struct{}, 1)
 	done := make(chan struct{})
+	ids := e.store.Watch(inner) // from here on: before anything is read
 	go func() {
 		defer close(done)
-		watch(inner, e.store.Watch(inner), run, notices)
+		watch(inner, ids, run, notices)
 	}()
 	defer func() { cancel(); <-done }()
 	for {

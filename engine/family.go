@@ -256,7 +256,7 @@ func (v *visit) Enqueue(ctx context.Context, q host.Enqueue) (string, error) {
 	h := v.h
 	id := derived(h.run.ID, fmt.Sprintf("background/%d/%s", h.rec.Visit, q.Key))
 	if q.RunKey != "" {
-		rs, err := h.e.store.List(ctx, store.Scope{Tenant: h.run.Tenant}, store.Filter{Workflow: p.Shape.Name, Key: q.RunKey}, store.Page{Limit: 1})
+		rs, err := h.e.store.List(ctx, store.Scope{Tenant: h.run.Tenant, AllUsers: true}, store.Filter{Workflow: p.Shape.Name, Key: q.RunKey}, store.Page{Limit: 1})
 		if err != nil {
 			return "", v.breaks(err)
 		}

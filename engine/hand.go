@@ -189,6 +189,15 @@ func (h *hand) step(ctx context.Context) error {
 	case h.w.draining() || h.interrupted() != nil:
 		return h.giveBack(ctx, h.tick(ctx, nil))
 	}
+	if d := h.rec.RetryIn(h.e.now(ctx)); d > machine.Patience { // a letter came before the next try is due
+		t := h.tick(ctx, nil)
+		return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) {
+			return h.p.m.Park(r, t, r.Waits, r.Families)
+		}})
+	} else if d > 0 {
+		h.pause(ctx, d)
+		return nil
+	}
 	v := h.newVisit(ctx)
 	h.mu.Lock()
 	h.visit = v

@@ -142,6 +142,7 @@ func virtual(t *testing.T, f func(*rig), ws ...*pawl.Workflow) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
+		defer time.Sleep(24 * time.Hour) // nodes that were left behind come to their end
 		defer cancel()
 		r := &rig{T: t, store: memory.New(), ws: ws, ctx: ctx}
 		r.rs = r.engine(r.store, engine.Config{}).As(pawl.Caller{User: "ann"})
@@ -270,4 +271,31 @@ func stateOf(t *testing.T, state []byte) (w work) {
 		t.Fatalf("state %q: %v", state, err)
 	}
 	return w
+}
+
+// untilEnd lets at most so much virtual time pass.
+func (r *rig) untilEnd(id string, most time.Duration) pawl.Run {
+	r.Helper()
+	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(time.Second) {
+		if run := r.get(id); run.Status.Ended() {
+			return run
+		}
+	}
+	r.Fatalf("the run is not over after %s: %+v", most, r.get(id))
+	return pawl.Run{}
+}
+
+// steps counts the rows of the step log with a name.
+func (r *rig) steps(id, name string) (n int) {
+	r.Helper()
+	ss, err := r.rs.Steps(r.ctx, id, 0, 0)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, s := range ss {
+		if s.Name == name {
+			n++
+		}
+	}
+	return n
 }

@@ -30,7 +30,7 @@ func (r *runs) scope() store.Scope {
 	case slices.Contains(r.c.Scopes, pawl.ScopeAll):
 		return everything
 	case slices.Contains(r.c.Scopes, pawl.ScopeTenant):
-		return store.Scope{Tenant: r.c.Tenant}
+		return store.Scope{Tenant: r.c.Tenant, AllUsers: true}
 	}
 	return store.Scope{Tenant: r.c.Tenant, User: r.c.User}
 }

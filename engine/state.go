@@ -47,18 +47,19 @@ func (e *Engine) stateAt(ctx context.Context, s store.Scope, run string, full, l
 	if err != nil {
 		return nil, err
 	}
-	var state []byte
+	var records [][]byte
 	for _, row := range rows {
 		_, record, err := unframe(row)
 		if err != nil {
 			return nil, err
 		}
-		if len(record) == 0 {
-			continue
+		if len(record) > 0 {
+			records = append(records, record)
 		}
-		if state, err = delta.Apply(state, record); err != nil {
-			return nil, fmt.Errorf("step %d: %w", row.Seq, err)
-		}
+	}
+	state, err := delta.Fold(records...)
+	if err != nil {
+		return nil, &pawl.Error{Code: pawl.CodeInternal, Run: run, Text: fmt.Sprintf("the state of step %d: %v", last, err)}
 	}
 	if got := hash(state); got != want {
 		return nil, &pawl.Error{Code: pawl.CodeInternal, Run: run, Text: fmt.Sprintf("the state of step %d does not verify: hash %s, recorded %s", last, got, want)}

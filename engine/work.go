@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -21,10 +22,12 @@ type worker struct {
 	wake chan struct{}
 	mail chan struct{}
 
-	mu    sync.Mutex
-	hands map[string]*hand
-	stop  bool
-	wg    sync.WaitGroup
+	mu       sync.Mutex
+	hands    map[string]*hand
+	stop     bool
+	claiming bool // between a claim and its hands: a notice may be about a run that is not in hand yet
+	missed   bool
+	wg       sync.WaitGroup
 }
 
 func (e *Engine) newWorker(root string) *worker {
@@ -99,7 +102,8 @@ func (w *worker) run(ctx context.Context, done func(context.Context) (bool, erro
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var helpers sync.WaitGroup
-	helpers.Go(func() { w.listen(background) })
+	notices := w.e.store.Watch(background) // from here on: before anything is claimed
+	helpers.Go(func() { w.listen(background, notices) })
 	helpers.Go(func() { w.keep(background) })
 	err := w.loop(ctx, background, done)
 	w.mu.Lock()
@@ -119,7 +123,7 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 			swept = now
 			w.e.c.Trace.fault("sweep", w.e.sweep(ctx, w.root))
 		}
-		free := w.e.c.Slots - w.inHand()
+		free := w.claims()
 		rs, next, err := w.e.store.Claim(ctx, store.Claim{Worker: w.id, Kinds: w.e.kinds, Root: w.root, Max: max(free, 0), Hold: w.e.c.Lease})
 		if err != nil {
 			if ctx.Err() != nil {
@@ -139,6 +143,7 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 		for _, r := range rs {
 			w.take(background, r)
 		}
+		w.claimed()
 		if len(rs) > 0 && len(rs) == free {
 			continue
 		}
@@ -163,6 +168,25 @@ func wait(ctx context.Context, d time.Duration, sig <-chan struct{}) {
 	case <-t.C:
 	case <-sig:
 	case <-ctx.Done():
+	}
+}
+
+// claims begins a claim, and says how many runs may be taken.
+func (w *worker) claims() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.claiming = true
+	return w.e.c.Slots - len(w.hands)
+}
+
+// claimed ends a claim. A notice that came meanwhile may have been about a letter to one of the runs.
+func (w *worker) claimed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.claiming = false
+	if w.missed {
+		w.missed = false
+		signal(w.mail)
 	}
 }
 
@@ -193,10 +217,12 @@ func (w *worker) draining() bool {
 	return w.stop
 }
 
-// listen turns notices of the store into looks.
-func (w *worker) listen(ctx context.Context) {
-	for ctx.Err() == nil {
-		for id, err := range w.e.store.Watch(ctx) {
+// listen turns notices of the store into looks. What was said while nobody watched is looked for.
+func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
+	for ; ctx.Err() == nil; notices = w.e.store.Watch(ctx) {
+		signal(w.mail)
+		signal(w.wake)
+		for id, err := range notices {
 			if err != nil {
 				w.e.c.Trace.fault("watch", err)
 				break
@@ -204,6 +230,7 @@ func (w *worker) listen(ctx context.Context) {
 			w.mu.Lock()
 			mine := w.hands[id] != nil
 			some := len(w.hands) > 0
+			w.missed = w.missed || !mine && w.claiming
 			w.mu.Unlock()
 			if mine || id == "" && some {
 				signal(w.mail)
@@ -296,12 +323,12 @@ func (e *Engine) moves(r store.Run, now time.Time) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	person, clock := false, false
 	for _, w := range rec.Waits {
-		if w.Kind == pawl.WaitsForAnswer && r.Due.After(now) {
-			return false, nil
-		}
+		person = person || w.Kind == pawl.WaitsForAnswer
+		clock = clock || w.Kind != pawl.WaitsForAnswer && !w.Due.IsZero()
 	}
-	return true, nil
+	return clock || !person || !r.Due.After(now), nil
 }
 
 // sweep parks due runs whose version this engine, which knows their workflow, does not have, and wakes parked ones that

@@ -33,10 +33,12 @@ func (t *Taken) Error() string { return "store: taken by run " + t.Owner }
 // Is makes a *Taken an ErrExists.
 func (t *Taken) Is(target error) bool { return target == ErrExists }
 
-// Scope is what a caller may see: everything, one tenant, or one user's runs in a tenant. It is part of every read.
+// Scope is what a caller may see: everything, the runs of one tenant, or those of one user in it (who may be called ""). It
+// is part of every read.
 type Scope struct {
 	All          bool
-	Tenant, User string // an empty User means all users of the tenant
+	AllUsers     bool // of the tenant
+	Tenant, User string
 }
 
 // Stream names one of a run's append-only sequences. Rows of a stream are numbered from 1 without a gap, by the store.

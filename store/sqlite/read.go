@@ -73,7 +73,9 @@ func (w *where) scope(tenant string, s store.Scope, narrow ...string) {
 	}
 	if !s.All {
 		w.and(tenant+" = ?", s.Tenant)
-		w.is("r.user = ?", s.User)
+		if !s.AllUsers {
+			w.and("r.user = ?", s.User)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ var bytesCases = []kase{
 				want = 2 // an empty key does not narrow
 			}
 			l.same("by key", len(l.read(n.ID, store.Query{Stream: store.Call, Key: text})), want)
-			rs, err := l.s.List(l.ctx, store.Scope{Tenant: text}, store.Filter{Workflow: text, Key: text}, store.Page{})
+			rs, err := l.s.List(l.ctx, store.Scope{Tenant: text, AllUsers: true}, store.Filter{Workflow: text, Key: text}, store.Page{})
 			l.ok(err)
 			l.same("list", ids(rs), []string{n.ID})
 			l.same("claim", l.claims(store.Claim{Kinds: []string{store.Kind(text, text)}, Max: 9}), []string{n.ID})

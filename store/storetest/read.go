@@ -123,8 +123,9 @@ var scopeCases = []kase{
 		for _, tenant := range names {
 			for _, user := range names {
 				sc := store.Scope{Tenant: tenant, User: user}
-				l.sees(sc, rs, func(r store.NewRun) bool { return r.Tenant == tenant && (user == "" || r.User == user) })
+				l.sees(sc, rs, func(r store.NewRun) bool { return r.Tenant == tenant && r.User == user })
 			}
+			l.sees(store.Scope{Tenant: tenant, AllUsers: true}, rs, func(r store.NewRun) bool { return r.Tenant == tenant })
 		}
 		l.sees(all, rs, func(store.NewRun) bool { return true })
 	}},

@@ -27,7 +27,7 @@ func Number(s store.Stream) (int, error) {
 
 // Sees tells whether a scope sees what belongs to a tenant and a user.
 func Sees(s store.Scope, tenant, user string) bool {
-	return s.All || s.Tenant == tenant && (s.User == "" || s.User == user)
+	return s.All || s.Tenant == tenant && (s.AllUsers || s.User == user)
 }
 
 // Limit is the length of a page.
