@@ -13,8 +13,9 @@ import (
 
 // lines reads standard input line by line, for as long as somebody wants one.
 type lines struct {
-	r  io.Reader
-	in chan string // closed at the end of input
+	r    io.Reader
+	over <-chan struct{} // nobody wants one any more
+	in   chan string     // closed at the end of input
 }
 
 // next starts reading at the first call. A reader that blocks is left behind when the program ends.
@@ -27,7 +28,11 @@ func (l *lines) next() <-chan string {
 			for {
 				text, err := b.ReadString('\n')
 				if text != "" {
-					l.in <- strings.TrimRight(text, "\r\n")
+					select {
+					case l.in <- strings.TrimRight(text, "\r\n"):
+					case <-l.over:
+						return
+					}
 				}
 				if err != nil {
 					return
@@ -134,7 +139,7 @@ func (f *following) tell(open []pawl.Open) (first string) {
 		q := open[i]
 		f.put(q)
 		v.line("question %s of run %s", q.ID, q.Run)
-		words := []string{"runs", "answer", q.Run, q.ID}
+		words := []string{"runs", "answer", f.id, q.ID}
 		var command string
 		if s, err := parseSchema(q.Schema); err == nil && (s.kind() != "object" || s.wrapped() != "") {
 			command = f.c.again(words...)
@@ -175,7 +180,7 @@ func (c *call) answer(ctx context.Context, id, question, text, raw string) error
 	if err := rs.Answer(ctx, run.ID, qs[0].ID, answer); err != nil {
 		return err
 	}
-	f := &following{c: c, runs: rs, opened: o, id: run.ID, since: since}
+	f := &following{c: c, runs: rs, opened: o, id: run.Root, since: since} // a child's answer lets its family go on
 	return f.follow(ctx)
 }
 

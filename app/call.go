@@ -40,7 +40,7 @@ func newCall(s Shell, ws []Workflow) *call {
 	c := &call{Shell: s, workflows: ws, over: make(chan struct{}), now: make(chan struct{})}
 	c.out = newOutput(s.Out)
 	c.say = newVoice(s.Err, c.lookup)
-	c.lines = &lines{r: s.In}
+	c.lines = &lines{r: s.In, over: c.over}
 	return c
 }
 
@@ -113,13 +113,13 @@ func (c *call) runsFor(ctx context.Context, id string) (pawl.Runs, pawl.Run, *Op
 	if err != nil {
 		return nil, run, nil, err
 	}
-	name := run.Workflow
+	begun := run
 	if run.Root != run.ID { // a child is worked with its family
-		if root, err := rs.Get(ctx, run.Root); err == nil {
-			name = root.Workflow
+		if begun, err = rs.Get(ctx, run.Root); err != nil {
+			return nil, run, nil, err
 		}
 	}
-	o, err := c.open(ctx, name, &run)
+	o, err := c.open(ctx, begun.Workflow, &begun)
 	if pawl.Coded(err) != nil && pawl.Coded(err).Code == pawl.CodeNotFound {
 		return rs, run, nil, nil
 	}

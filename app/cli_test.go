@@ -160,6 +160,28 @@ func TestAnswerForms(t *testing.T) {
 	}
 }
 
+// TestChildAsks: the question of a child is put and answered under the run that was started.
+func TestChildAsks(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	r := s.want(exitWaiting, "run", "family", "--json").last(t)
+	if len(r.Questions) != 1 || r.Questions[0].Run == r.Run.ID || !strings.Contains(r.Command, "runs answer "+r.Run.ID) {
+		t.Fatalf("%+v", r)
+	}
+	if got := s.want(0, "runs", "answer", r.Run.ID, r.Questions[0].ID, "yes", "--json").last(t); got.Run.ID != r.Run.ID || string(got.Run.Output) != `{"approve":true}` {
+		t.Errorf("%+v", got)
+	}
+	r = s.want(exitWaiting, "run", "family", "--json").last(t)
+	if got := s.want(0, "runs", "answer", r.Questions[0].Run, r.Questions[0].ID, "no", "--json").last(t); got.Run.ID != r.Run.ID {
+		t.Errorf("%+v", got)
+	}
+	r = s.want(exitWaiting, "run", "family", "--json").last(t)
+	s.want(0, "runs", "cancel", r.Run.ID)
+	if got := s.want(0, "runs", "ls", "--status", "cancelled", "--json"); strings.Count(got.out, "\n") != 2 {
+		t.Error(got)
+	}
+}
+
 // TestKeys: the same key finds the same run; another input is a conflict.
 func TestKeys(t *testing.T) {
 	t.Parallel()

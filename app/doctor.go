@@ -22,6 +22,7 @@ type build struct {
 	Modified bool   `json:"modified,omitempty"`
 	Go       string `json:"go"`
 	System   string `json:"system"`
+	Pawl     string `json:"pawl,omitempty"` // in a program of another module
 }
 
 func thisBuild() build {
@@ -32,6 +33,11 @@ func thisBuild() build {
 	}
 	if info.Main.Version != "" {
 		b.Version = info.Main.Version
+	}
+	for _, d := range info.Deps {
+		if d.Path == "pawl" {
+			b.Pawl = d.Version
+		}
 	}
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -63,6 +69,9 @@ func (b build) text(name string) string {
 	commit := b.Commit
 	if b.Modified {
 		commit += " with changes"
+	}
+	if b.Pawl != "" {
+		commit += ", pawl " + b.Pawl
 	}
 	return fmt.Sprintf("%s %s, commit %s, %s %s", name, b.Version, commit, b.Go, b.System)
 }

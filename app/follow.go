@@ -45,10 +45,16 @@ func (f *following) follow(ctx context.Context) error {
 	}
 	f.shown = newProgress(f.c, f.id)
 	defer f.c.say.status("")
+	told := false
 	for {
 		run, err := f.runs.Get(reads, f.id)
 		if err != nil {
 			return err
+		}
+		f.shown.look(run)
+		if run.Worker != "" && !told {
+			told = true
+			f.c.say.line("run %s is in the hands of another process; if that dies, this one takes over", run.ID)
 		}
 		if !run.Status.Ended() || f.existing == "" {
 			if run, err = f.work(ctx, reads); err != nil {
@@ -236,7 +242,7 @@ func (f *following) ended(run pawl.Run) error {
 	default:
 		v.raw(v.paint(red, plain(f.shown.mark(false)+"run "+run.ID+" "+end)) + f.shown.sum(run))
 		if run.Err != nil {
-			v.line("%s: %s: %s", f.c.short(), run.Err.Code, oneLine(explain(run.Err.Error()), 2000))
+			v.line("%s: %s", f.c.short(), oneLine(reason(run.Err), 2000))
 		}
 		v.line("begin it again with: %s", f.c.again("runs", "retry", run.ID))
 	}

@@ -132,11 +132,18 @@ func TestKilled(t *testing.T) {
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	killed := time.Now()
 	id := ids.FindString(p.end(t).err)
 	if got := s.want(0, "runs", "ls"); !strings.Contains(got.out, id) {
 		t.Fatal(got)
 	}
-	got := s.start("runs", "watch", id).end(t) // it waits until the lease of the dead one has run out
+	watching := s.start("runs", "watch", id)
+	watching.await(t, " ", 1)
+	begun := time.Now()
+	got := watching.end(t) // it waits until the lease of the dead one has run out
+	if begun.Sub(killed) < 5*time.Second && !strings.Contains(got.err, "in the hands of another process") {
+		t.Error(got)
+	}
 	var end pace
 	if err := json.Unmarshal([]byte(got.out), &end); err != nil || got.code != 0 || end.Done != 6 {
 		t.Fatalf("%+v %v", got, err)

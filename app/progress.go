@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,11 @@ func (p *progress) note(l pawl.Logged) {
 		p.at(field[machine.Begun](l).Node)
 	case machine.EventStep:
 		p.at(field[machine.Stepped](l).To)
-	case machine.EventEnded:
+	case machine.EventWaiting:
+		if slices.ContainsFunc(field[machine.Parked](l).Waits, func(w pawl.Waiting) bool { return w.Kind == pawl.WaitsForAnswer }) {
+			p.node = "" // nothing to show the time of
+		}
+	case machine.EventHeld, machine.EventStopped, machine.EventEnded:
 		p.node = ""
 	}
 }
@@ -55,6 +60,9 @@ func (p *progress) event(l pawl.Logged) {
 	if p.c.json {
 		p.c.out.record(l)
 		return
+	}
+	if l.Seq == 0 {
+		return // a delta: for programs
 	}
 	text := p.text(l)
 	p.c.say.status("") // it spoke of the node before
@@ -78,7 +86,7 @@ func (p *progress) text(l pawl.Logged) string {
 		return v.paint(green, p.mark(true)) + clip(plain(fmt.Sprintf("%s %s %s%s  %s", s.Node, p.arrow(), s.To, edge, took(time.Duration(s.MS)*time.Millisecond))), p.columns()-2)
 	case machine.EventRetry:
 		r := field[machine.Retried](l)
-		return say("%s: try %d in %s: %s", r.Node, r.Try, took(time.Duration(r.AfterMS)*time.Millisecond), explain(r.Err.Error()))
+		return say("%s: try %d in %s: %s", r.Node, r.Try, took(time.Duration(r.AfterMS)*time.Millisecond), reason(r.Err))
 	case machine.EventWaiting:
 		return say("%s waits for %s", field[machine.Parked](l).Node, waitsFor(field[machine.Parked](l).Waits))
 	case machine.EventHeld:
@@ -97,6 +105,14 @@ func (p *progress) text(l pawl.Logged) string {
 		return ""
 	}
 	return v.paint(dim, say("%s %s", l.Type, l.Data))
+}
+
+// reason is a recorded error in short.
+func reason(e *pawl.Error) string {
+	if e == nil {
+		return ""
+	}
+	return e.Code + ": " + explain(e.Error())
 }
 
 func waitsFor(ws []pawl.Waiting) string {
@@ -146,8 +162,8 @@ func (p *progress) mark(good bool) string {
 // look takes in what the run says of itself.
 func (p *progress) look(run pawl.Run) {
 	p.ms, p.held = run.Meters, ""
-	if p.node == "" && !run.Status.Ended() {
-		p.node = run.Node
+	if p.node == "" && !run.Status.Ended() && run.Status != pawl.StatusWaiting {
+		p.at(run.Node)
 	}
 	if run.Status == pawl.StatusInterrupted {
 		p.held = "taking over"

@@ -205,7 +205,7 @@ func (c *call) showText(ctx context.Context, s shown) error {
 	row("meters", counters(r.Meters))
 	row("input", string(r.Input))
 	if r.Err != nil {
-		row("error", r.Err.Code+": "+explain(r.Err.Error()))
+		row("error", reason(r.Err))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (c *call) showSteps(s shown) error {
 	for _, m := range s.Calls {
 		end := string(m.Result)
 		if m.Err != nil {
-			end = m.Err.Code + ": " + explain(m.Err.Error())
+			end = reason(m.Err)
 		}
 		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%s\t%s\n", m.Seq, oneLine(m.Kind, 20), oneLine(m.Key, 40), m.Visit, m.Physical,
 			took(time.Duration(m.Took)*time.Millisecond), oneLine(end, 120))

@@ -64,7 +64,7 @@ func (v *visit) Children(ctx context.Context, f host.Family) ([]host.Child, erro
 func (v *visit) unread(ctx context.Context, key string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if scopeOf(ctx) != nil || v.journal != nil || v.keys[key] || v.why != nil {
+	if scopeOf(ctx) != nil || v.loaded || v.keys[key] || v.why != nil {
 		return false
 	}
 	if v.keys == nil {

@@ -42,6 +42,9 @@ func (v *visit) Emit(ctx context.Context, typ string, data []byte, lasting bool)
 	key := fmt.Sprintf("%d/%d/%s", v.h.rec.Visit, v.emits[name], name)
 	old, known := v.emitted[key]
 	if !known {
+		if v.emitted == nil {
+			v.emitted = map[string]event{}
+		}
 		v.emitted[key] = ev
 	}
 	v.mu.Unlock()
@@ -67,7 +70,7 @@ func (v *visit) emitting(ctx context.Context) error {
 
 func (v *visit) loadEvents(ctx context.Context) error {
 	v.mu.Lock()
-	loaded := v.emitted != nil
+	loaded := v.eventsLoaded
 	v.mu.Unlock()
 	if loaded {
 		return nil
@@ -89,8 +92,8 @@ func (v *visit) loadEvents(ctx context.Context) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.emitted == nil {
-		v.emitted = known
+	if !v.eventsLoaded {
+		v.eventsLoaded, v.emitted = true, known
 	}
 	return nil
 }

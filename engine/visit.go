@@ -27,38 +27,37 @@ type visit struct {
 	timers []*time.Timer
 	cost   atomic.Int64
 
-	mu       sync.Mutex
-	why      error         // why it is closed
-	dead     chan struct{} // made by the first call; closed when calls must end too
-	fault    error         // the store did not take what was to be recorded
-	answered bool
-	keys     map[string]bool
-	made     int // calls begun
-	under    int // calls under way
-	idle     []chan struct{}
-	killers  map[int]context.CancelCauseFunc
-	tried    int
-	journal  map[string]*entry
-	told     map[string]int // ends of children in the journal, by family
-	emitted  map[string]event
-	emits    map[string]int // next number by scope
-	notes    []machine.Entry
-	waits    []machine.Wait
-	asks     []store.Ask
-	kin      []machine.Family
-	births   []store.NewRun // children to be created
-	restarts []store.Change // of children, for a new try
-	later    []store.NewRun // background runs, created if the node commits
-	clock    *time.Timer    // of the runtime budget
+	mu           sync.Mutex
+	why          error         // why it is closed
+	dead         chan struct{} // made by the first call; closed when calls must end too
+	fault        error         // the store did not take what was to be recorded
+	answered     bool
+	keys         map[string]bool
+	made         int // calls begun
+	under        int // calls under way
+	idle         []chan struct{}
+	killers      map[int]context.CancelCauseFunc
+	tried        int
+	loaded       bool // journal and told are what the store has
+	journal      map[string]*entry
+	told         map[string]int // ends of children in the journal, by family
+	emitted      map[string]event
+	eventsLoaded bool
+	emits        map[string]int // next number by scope
+	notes        []machine.Entry
+	waits        []machine.Wait
+	asks         []store.Ask
+	kin          []machine.Family
+	births       []store.NewRun // children to be created
+	restarts     []store.Change // of children, for a new try
+	later        []store.NewRun // background runs, created if the node commits
+	clock        *time.Timer    // of the runtime budget
 }
 
 var _ host.Host = (*visit)(nil)
 
 func (h *hand) newVisit(ctx context.Context) *visit {
-	v := &visit{h: h, began: time.Now()}
-	if h.fresh {
-		v.journal, v.emitted = map[string]*entry{}, map[string]event{}
-	}
+	v := &visit{h: h, began: time.Now(), loaded: h.fresh, eventsLoaded: h.fresh}
 	seen := host.Host(v)
 	if around := h.e.c.Around; around != nil {
 		seen = around(v)
@@ -335,7 +334,7 @@ func (v *visit) charged() error {
 // load reads what earlier executions of this visit have recorded.
 func (v *visit) load(ctx context.Context) error {
 	v.mu.Lock()
-	loaded := v.journal != nil
+	loaded := v.loaded
 	v.mu.Unlock()
 	if loaded {
 		return nil
@@ -346,8 +345,8 @@ func (v *visit) load(ctx context.Context) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.journal == nil {
-		v.journal, v.told = j, told
+	if !v.loaded {
+		v.loaded, v.journal, v.told = true, j, told
 		for _, en := range j {
 			v.h.saw(en.seq, 0)
 		}

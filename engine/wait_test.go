@@ -86,7 +86,6 @@ func TestADeadlineThatHasPassedStays(t *testing.T) {
 			return w, err
 		}
 		seen = append(seen, errors.Is(err, pawl.ErrDeadline))
-		t.Log(time.Now(), pawl.Info(ctx).Try)
 		if err := pawl.Sleep(ctx, "s", time.Hour); err != nil {
 			return w, err
 		}

@@ -110,6 +110,9 @@ func (w *worker) run(ctx context.Context, done func(context.Context) (bool, erro
 	w.stop = true
 	w.mu.Unlock()
 	w.wg.Wait() // leases are renewed until the last run is out of hand
+	if _, err := w.e.store.Renew(background, w.id, nil, 0); err != nil { // not alive any more
+		w.e.c.Trace.fault("leave", err)
+	}
 	cancel()
 	helpers.Wait()
 	return err

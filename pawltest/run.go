@@ -175,7 +175,7 @@ func (p *player) attend(ctx context.Context, next time.Duration) (bool, error) {
 			return false, err
 		}
 		any = any || given
-		if d := qs[i].Due; d != nil && (due.IsZero() || d.Before(due)) {
+		if d := qs[i].Due; d != nil && d.After(time.Now()) && (due.IsZero() || d.Before(due)) {
 			due = *d
 		}
 	}

@@ -107,13 +107,10 @@ func left(r Record, n *host.Node, e host.Edge, answered bool) int {
 	case e.PerTurn && answered:
 		return e.Max
 	case e.PerTurn:
-		return max(e.Max-r.Turn[count(n, e)], 0)
+		return max(e.Max-r.Turn.Of(n.Name, e.Name), 0)
 	}
-	return max(e.Max-r.Taken[count(n, e)], 0)
+	return max(e.Max-r.Taken.Of(n.Name, e.Name), 0)
 }
-
-// count is the key of an edge's counter. A line break is in no name, a slash may be.
-func count(n *host.Node, e host.Edge) string { return n.Name + "\n" + e.Name }
 
 // Left says how often the edge with that name of the run's node may still be taken; below zero without a bound.
 func (m Machine) Left(r Record, edge string, answered bool) (int, bool) {
@@ -192,7 +189,7 @@ func (m Machine) take(r Record, t Tick, n *host.Node, e host.Edge, spent []Entry
 		next.Turn = nil
 	}
 	if e.Max > 0 {
-		next.count(count(n, e), e.PerTurn)
+		next.count(n, e)
 	}
 	if cause != nil && spentRuntime(cause) {
 		next.Grace = true
@@ -221,15 +218,12 @@ func (m Machine) take(r Record, t Tick, n *host.Node, e host.Edge, spent []Entry
 	return m.commit(mv, next, Advances)
 }
 
-func (r *Record) count(edge string, turn bool) {
-	counts := &r.Taken
-	if turn {
-		counts = &r.Turn
+func (r *Record) count(n *host.Node, e host.Edge) {
+	if e.PerTurn {
+		r.Turn = r.Turn.Plus(n.Name, e.Name)
+	} else {
+		r.Taken = r.Taken.Plus(n.Name, e.Name)
 	}
-	if *counts == nil {
-		*counts = map[string]int{}
-	}
-	(*counts)[edge]++
 }
 
 // goes refuses to go on with a run whose holder has read that it is to end: the first cancel wins over all that follows.

@@ -3,7 +3,6 @@ package machine_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"testing"
@@ -223,11 +222,9 @@ func (l *life) bounds(t *rapid.T, before machine.Record, mv machine.Move, tick m
 			most[n.Name+"\n"+e.Name] = e.Max
 		}
 	}
-	for _, counts := range []map[string]int{next.Taken, next.Turn} {
-		for key, n := range counts {
-			if n > most[key] {
-				t.Fatalf("edge %q was taken %d times, its bound is %d", key, n, most[key])
-			}
+	for _, c := range slices.Concat(next.Taken, next.Turn) {
+		if key := c.Node + "\n" + c.Edge; c.N > most[key] {
+			t.Fatalf("edge %q was taken %d times, its bound is %d", key, c.N, most[key])
 		}
 	}
 	if mv.What == machine.Restarts {
@@ -241,7 +238,7 @@ func (l *life) bounds(t *rapid.T, before machine.Record, mv machine.Move, tick m
 			t.Fatalf("edge %q was taken and nobody had answered", taken.Name)
 		}
 	}
-	turn := maps.Clone(before.Turn)
+	turn := before.Turn
 	if tick.Answered && mv.State && mv.What != machine.Moves {
 		turn = nil
 	}
@@ -264,9 +261,9 @@ func (l *life) tries(node string) int {
 	return 1 << 30 // a built-in end keeps the number of the last try
 }
 
-func sum(counts map[string]int) (n int) {
+func sum(counts machine.Counts) (n int) {
 	for _, c := range counts {
-		n += c
+		n += c.N
 	}
 	return n
 }

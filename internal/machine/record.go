@@ -3,7 +3,6 @@ package machine
 import (
 	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -23,8 +22,8 @@ type Record struct {
 	Try         int         `json:"y"`           // of the visit, from 1
 	Epoch       int64       `json:"o,omitempty"` // when this record was written: claims above it did not end in a commit
 
-	Taken map[string]int `json:"e,omitempty"` // bounded edges by node and edge, in this attempt
-	Turn  map[string]int `json:"u,omitempty"` // since the last answer
+	Taken Counts `json:"e,omitempty"` // bounded edges by node and edge, in this attempt
+	Turn  Counts `json:"u,omitempty"` // since the last answer
 
 	Inbox  int64 `json:"i,omitempty"`  // letters that were read
 	Calls  int64 `json:"c,omitempty"`  // journal entries before this visit
@@ -140,8 +139,10 @@ func (r *Record) Encode() ([]byte, error) {
 	o.String("mi", r.Merged)
 	o.String("lg", r.Large)
 	o.Raw("out", r.Output)
+	o.Raw("e", r.Taken.bytes())
+	o.Raw("u", r.Turn.bytes())
 	err := errors.Join(
-		some(o, "e", r.Taken, len(r.Taken)), some(o, "u", r.Turn, len(r.Turn)), some(o, "w", r.Waits, len(r.Waits)),
+		some(o, "w", r.Waits, len(r.Waits)),
 		some(o, "k", r.Families, len(r.Families)), some(o, "l", r.Waiters, len(r.Waiters)),
 	)
 	if r.Cancel != nil {
@@ -169,7 +170,6 @@ func Decode(row []byte) (Record, error) {
 
 // clone copies what a decision changes in place.
 func (r Record) clone() Record {
-	r.Taken, r.Turn = maps.Clone(r.Taken), maps.Clone(r.Turn)
 	r.Waits, r.Families, r.Waiters = slices.Clone(r.Waits), slices.Clone(r.Families), slices.Clone(r.Waiters)
 	return r
 }

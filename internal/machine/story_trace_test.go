@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,10 +36,10 @@ func (s *story) record() {
 	}
 }
 
-func (s *story) counts(of string, counts map[string]int) {
+func (s *story) counts(of string, counts machine.Counts) {
 	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%s %d", strings.ReplaceAll(key, "\n", " by "), counts[key]))
+	for _, c := range counts {
+		parts = append(parts, fmt.Sprintf("%s by %s %d", c.Node, c.Edge, c.N))
 	}
 	if len(parts) > 0 {
 		s.say("taken %s: %s", of, strings.Join(parts, ", "))

@@ -1,0 +1,62 @@
+package machine
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"pawl/internal/codec"
+)
+
+// Count is how often a bounded edge was taken.
+type Count struct {
+	Node string `json:"n"`
+	Edge string `json:"e"`
+	N    int    `json:"c"`
+}
+
+// Counts are sorted by node and edge. They are never changed in place: every commit writes them, few commits change them.
+type Counts []Count
+
+func (cs Counts) find(node, edge string) (int, bool) {
+	return slices.BinarySearchFunc(cs, Count{Node: node, Edge: edge}, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Edge, b.Edge))
+	})
+}
+
+// Of says how often an edge was taken.
+func (cs Counts) Of(node, edge string) int {
+	if i, ok := cs.find(node, edge); ok {
+		return cs[i].N
+	}
+	return 0
+}
+
+// Plus are the counts after the edge was taken once more.
+func (cs Counts) Plus(node, edge string) Counts {
+	i, ok := cs.find(node, edge)
+	if !ok {
+		return slices.Insert(slices.Clip(cs), i, Count{Node: node, Edge: edge, N: 1})
+	}
+	out := slices.Clone(cs)
+	out[i].N++
+	return out
+}
+
+// bytes encodes the counts by hand, as they are part of every row. Nil for none.
+func (cs Counts) bytes() []byte {
+	if len(cs) == 0 {
+		return nil
+	}
+	b := append(make([]byte, 0, 64*len(cs)), '[')
+	for i, c := range cs {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = codec.AppendString(append(b, `{"n":`...), c.Node)
+		b = codec.AppendString(append(b, `,"e":`...), c.Edge)
+		b = strconv.AppendInt(append(b, `,"c":`...), int64(c.N), 10)
+		b = append(b, '}')
+	}
+	return append(b, ']')
+}
