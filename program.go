@@ -172,7 +172,11 @@ func (g *Graph[I, S, O]) finishRaw(s any, e host.Ending) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return codec.Encode(&out)
+	b, err := codec.Encode(&out)
+	if err != nil {
+		return nil, Permanent(&Error{Code: CodeInvalid, Text: "output: " + err.Error()})
+	}
+	return b, nil
 }
 
 func (g *Graph[I, S, O]) closingRaw(s any, e host.Ending) ([]host.Event, error) {
@@ -184,7 +188,7 @@ func (g *Graph[I, S, O]) closingRaw(s any, e host.Ending) ([]host.Event, error) 
 	for _, v := range g.closing(last, ending(e)) {
 		b, err := codec.Encode(v.Data)
 		if err != nil {
-			return nil, fmt.Errorf("event %q: %w", v.Type, err)
+			return nil, Permanent(&Error{Code: CodeInvalid, Text: fmt.Sprintf("closing event %q: %v", v.Type, err)})
 		}
 		out = append(out, host.Event{Type: v.Type, Data: b})
 	}

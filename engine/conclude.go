@@ -234,7 +234,7 @@ func (v *visit) unasked(ctx context.Context, registered []machine.Wait) (kept []
 			return nil, err
 		}
 		v.mu.Lock()
-		over := v.journal[w.Key] != nil
+		over := v.keys[w.Key] || v.journal[w.Key] != nil // it came to its end, in this execution or before
 		v.mu.Unlock()
 		if !over {
 			kept = append(kept, w)

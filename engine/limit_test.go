@@ -26,11 +26,17 @@ func TestLimitsNameNodeAndField(t *testing.T) {
 		{"result", func(ctx context.Context, w work) (work, error) {
 			return w, second(pawl.Do(ctx, "fetch", func(context.Context) (string, error) { return big(engine.MaxResult), nil }))
 		}, []string{"node", "fetch", "result", "4194304"}},
-		{"event", func(ctx context.Context, w work) (work, error) { return w, pawl.Emit(ctx, "page", big(engine.MaxEvent)) },
+		{"event", func(ctx context.Context, w work) (work, error) {
+			return w, pawl.Emit(ctx, "page", big(engine.MaxEvent))
+		},
 			[]string{"node", "page", "event", "262144"}},
-		{"delta", func(ctx context.Context, w work) (work, error) { return w, pawl.Delta(ctx, "token", big(engine.MaxEvent)) },
+		{"delta", func(ctx context.Context, w work) (work, error) {
+			return w, pawl.Delta(ctx, "token", big(engine.MaxEvent))
+		},
 			[]string{"node", "token", "262144"}},
-		{"note", func(ctx context.Context, w work) (work, error) { return w, pawl.Note(ctx, "policy", big(engine.MaxEvent)) },
+		{"note", func(ctx context.Context, w work) (work, error) {
+			return w, pawl.Note(ctx, "policy", big(engine.MaxEvent))
+		},
 			[]string{"node", "policy", "262144"}},
 		{"question", func(ctx context.Context, w work) (work, error) {
 			return w, second(pawl.Ask[int](ctx, "which", pawl.Question{Data: big(engine.MaxEvent)}))

@@ -1,0 +1,225 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"pawl"
+	"pawl/engine"
+	"pawl/store"
+)
+
+// deaf is a store on which one worker's renewals do not get through while cut is set.
+type deaf struct {
+	store.Store
+	cut atomic.Bool
+}
+
+func (d *deaf) Renew(ctx context.Context, worker string, ls []store.Lease, hold time.Duration) ([]store.Held, error) {
+	if d.cut.Load() {
+		return nil, store.ErrUnavailable
+	}
+	return d.Store.Renew(ctx, worker, ls, hold)
+}
+
+func short() engine.Config { return engine.Config{Lease: 5 * time.Second} }
+
+// twoWorkers runs a node on a worker whose renewals are cut, until another one has taken the run over; first tells the
+// two executions apart.
+func twoWorkers(t *testing.T, node func(ctx context.Context, w work, first bool, heal func()) (work, error), check func(*rig, pawl.Run)) {
+	var n atomic.Int64
+	d := &deaf{}
+	g := one(func(ctx context.Context, w work) (work, error) {
+		return node(ctx, w, n.Add(1) == 1, func() { d.cut.Store(false) })
+	}, pawl.Options{})
+	g.Closing(func(work, pawl.Ending) []pawl.Event { return []pawl.Event{{Type: "closed"}} })
+	virtual(t, func(r *rig) {
+		d.Store = r.store
+		d.cut.Store(true)
+		defer r.worker(r.engine(d, short()))()
+		run := r.start("one", 1)
+		r.becomes(run.ID, pawl.StatusRunning)
+		defer r.worker(r.engine(r.store, short()))()
+		end := r.ends(run.ID, pawl.StatusSucceeded)
+		time.Sleep(time.Minute) // for whatever the first one still does
+		if again := r.get(run.ID); again.Steps != end.Steps || string(again.Output) != string(end.Output) {
+			t.Errorf("the run moved after its end: %+v, %+v", end, again)
+		}
+		if ev := r.events(run.ID); ev["closed"] != 1 || ev["pawl.ended"] != 1 || r.steps(run.ID, "node") != 1 {
+			t.Errorf("events %v, %d steps of the node", ev, r.steps(run.ID, "node"))
+		}
+		if n.Load() != 2 {
+			t.Errorf("%d executions", n.Load())
+		}
+		check(r, end)
+	}, build(t, g))
+}
+
+// TestAStaleWorkersCommitIsRefused: its node knows nothing, and what it returns changes nothing.
+func TestAStaleWorkersCommitIsRefused(t *testing.T) {
+	twoWorkers(t, func(_ context.Context, w work, first bool, _ func()) (work, error) {
+		if first {
+			time.Sleep(30 * time.Second)
+			return work{N: 99}, nil
+		}
+		time.Sleep(40 * time.Second) // still in hand when the first one comes back
+		return work{N: 2}, nil
+	}, func(r *rig, end pawl.Run) {
+		if w := output(r.T, end); w.N != 2 {
+			r.Errorf("output %+v", w)
+		}
+	})
+}
+
+func TestAStaleWorkersCallsAndEventsAreRefused(t *testing.T) {
+	var errs []error
+	twoWorkers(t, func(ctx context.Context, w work, first bool, _ func()) (work, error) {
+		if !first {
+			time.Sleep(40 * time.Second)
+			return w, nil
+		}
+		time.Sleep(20 * time.Second)
+		errs = append(errs, pawl.Emit(ctx, "stale", 1), second(do(ctx, "stale", &tally{})))
+		if context.Cause(ctx) == nil {
+			r := pawl.Cap(ctx, "llm", 1)
+			errs = append(errs, r)
+		}
+		return work{N: 99}, nil
+	}, func(r *rig, end pawl.Run) {
+		for _, err := range errs {
+			if !errors.Is(err, pawl.ErrFenced) {
+				r.Errorf("a stale record: %v", err)
+			}
+		}
+		if ev := r.events(end.ID); ev["stale"] != 0 || len(errs) < 2 {
+			r.Errorf("events %v, errors %v", ev, errs)
+		}
+	})
+}
+
+// TestASwallowedLostLeaseChangesNothing: once a renewal gets through again, the node's context ends with ErrFenced.
+func TestASwallowedLostLeaseChangesNothing(t *testing.T) {
+	var cause error
+	twoWorkers(t, func(ctx context.Context, w work, first bool, heal func()) (work, error) {
+		if !first {
+			heal()
+			time.Sleep(10 * time.Second)
+			return work{N: 2}, nil
+		}
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		return work{N: 99}, nil
+	}, func(r *rig, end pawl.Run) {
+		if w := output(r.T, end); w.N != 2 || !errors.Is(cause, pawl.ErrFenced) {
+			r.Errorf("output %+v, cause %v", w, cause)
+		}
+	})
+}
+
+func TestADrainRunsVisitsToTheirCommitAndLeavesInterrupted(t *testing.T) {
+	inside := make(chan struct{}, 1)
+	g := two(func(ctx context.Context, w work) (work, error) {
+		inside <- struct{}{}
+		select {
+		case <-time.After(20 * time.Second):
+			return w.line("first"), nil
+		case <-ctx.Done():
+			return w, ctx.Err()
+		}
+	}, func(_ context.Context, w work) (work, error) { return w.line("second"), nil }, pawl.Options{})
+	virtualChan(t, &inside, func(r *rig) {
+		stop := r.worker(r.engine(r.store, engine.Config{}))
+		run := r.start("two", 1)
+		<-inside
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took < 19*time.Second {
+			t.Errorf("the drain took %s: the visit was thrown away", took)
+		}
+		got := r.get(run.ID)
+		if got.Status != pawl.StatusInterrupted || got.Node != "second" || got.Worker != "" {
+			t.Fatalf("after the drain: %+v", got)
+		}
+		rs, err := r.rs.List(r.ctx, pawl.RunFilter{Status: pawl.StatusInterrupted}, "", 0)
+		if err != nil || len(rs) != 1 {
+			t.Errorf("listed %+v, %v", rs, err)
+		}
+		began = time.Now()
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		end := r.ends(run.ID, pawl.StatusSucceeded)
+		if w := output(t, end); len(w.Log) != 2 || time.Since(began) > time.Second {
+			t.Errorf("log %v, taken over after %s", w.Log, time.Since(began))
+		}
+	}, build(t, g))
+}
+
+// TestAbortKeepsTheJournal: the visit is thrown away, what it has recorded is not.
+func TestAbortKeepsTheJournal(t *testing.T) {
+	inside := make(chan struct{}, 10)
+	made := &tally{}
+	n := 0
+	g := one(func(ctx context.Context, w work) (work, error) {
+		n++
+		if _, err := do(ctx, "call", made); err != nil {
+			return w, err
+		}
+		if err := pawl.Emit(ctx, "tick", 1); err != nil {
+			return w, err
+		}
+		if n == 1 {
+			inside <- struct{}{}
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), pawl.ErrDrained) {
+				t.Errorf("cause %v", context.Cause(ctx))
+			}
+			return work{N: 99}, nil
+		}
+		return w, nil
+	}, pawl.Options{Budget: pawl.Budget{"rounds": 5}}, pawl.NodeOptions{Costs: pawl.Budget{"rounds": 1}})
+	virtualChan(t, &inside, func(r *rig) {
+		e := r.engine(r.store, engine.Config{})
+		stop := r.worker(e)
+		run := r.start("one", 1)
+		<-inside
+		go func() { time.Sleep(time.Second); e.Abort() }()
+		stop()
+		got := r.get(run.ID)
+		if got.Status != pawl.StatusInterrupted || got.Node != "node" {
+			t.Fatalf("after the abort: %+v", got)
+		}
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		end := r.ends(run.ID, pawl.StatusSucceeded)
+		if w := output(t, end); w.N != 1 || made.of("call") != 1 || r.events(run.ID)["tick"] != 1 || end.Meters[0].Used != 1 {
+			t.Errorf("output %+v, made %d times, events %v, meters %+v", w, made.of("call"), r.events(run.ID), end.Meters)
+		}
+	}, build(t, g))
+}
+
+// TestAnAbortedRunIsNoCrashLoop: a worker that is stopped again and again is no fault of the node.
+func TestAnAbortedRunIsNoCrashLoop(t *testing.T) {
+	inside := make(chan struct{}, 10)
+	n := 0
+	g := one(func(ctx context.Context, w work) (work, error) {
+		if n++; n <= 2*pawl.MaxClaims {
+			inside <- struct{}{}
+			<-ctx.Done()
+			return w, ctx.Err()
+		}
+		return w, nil
+	}, pawl.Options{})
+	virtualChan(t, &inside, func(r *rig) {
+		run := r.start("one", 1)
+		for range 2 * pawl.MaxClaims {
+			e := r.engine(r.store, engine.Config{})
+			stop := r.worker(e)
+			<-inside
+			go func() { time.Sleep(time.Second); e.Abort() }()
+			stop()
+		}
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		r.ends(run.ID, pawl.StatusSucceeded)
+	}, build(t, g))
+}
