@@ -12,10 +12,23 @@ import (
 	"pawl/store"
 )
 
-// deaf is a store on which one worker's renewals do not get through while cut is set.
+// deaf is a store on which one worker's renewals, and claims after the first one, do not get through while cut is set.
 type deaf struct {
 	store.Store
-	cut atomic.Bool
+	cut     atomic.Bool
+	greedy  bool // it claims all the same
+	claimed atomic.Bool
+}
+
+func (d *deaf) Claim(ctx context.Context, c store.Claim) ([]store.Run, time.Duration, error) {
+	if d.cut.Load() && d.claimed.Load() && !d.greedy {
+		return nil, -1, nil
+	}
+	rs, next, err := d.Store.Claim(ctx, c)
+	if len(rs) > 0 {
+		d.claimed.Store(true)
+	}
+	return rs, next, err
 }
 
 func (d *deaf) Renew(ctx context.Context, worker string, ls []store.Lease, hold time.Duration) ([]store.Held, error) {
@@ -117,6 +130,38 @@ func TestASwallowedLostLeaseChangesNothing(t *testing.T) {
 			r.Errorf("output %+v, cause %v", w, cause)
 		}
 	})
+}
+
+// TestAWorkerThatClaimsItsOwnLapsedRun: the visit that it still has in hand is over, and the new one is renewed.
+func TestAWorkerThatClaimsItsOwnLapsedRun(t *testing.T) {
+	var n atomic.Int64
+	d := &deaf{greedy: true}
+	var cause atomic.Value
+	g := one(func(ctx context.Context, w work) (work, error) {
+		if n.Add(1) == 1 {
+			select {
+			case <-ctx.Done():
+				cause.Store(context.Cause(ctx))
+			case <-time.After(20 * time.Second):
+			}
+			return work{N: 99}, nil
+		}
+		d.cut.Store(false)
+		time.Sleep(60 * time.Second)
+		return work{N: 2}, nil
+	}, pawl.Options{})
+	virtual(t, func(r *rig) {
+		d.Store = r.store
+		d.cut.Store(true)
+		defer r.worker(r.engine(d, short()))()
+		end := r.ends(r.start("one", 1).ID, pawl.StatusSucceeded)
+		if w := output(t, end); w.N != 2 || n.Load() != 2 {
+			t.Errorf("output %+v, %d executions", w, n.Load())
+		}
+		if err, _ := cause.Load().(error); !errors.Is(err, pawl.ErrFenced) {
+			t.Errorf("cause %v", err)
+		}
+	}, build(t, g))
 }
 
 func TestADrainRunsVisitsToTheirCommitAndLeavesInterrupted(t *testing.T) {
