@@ -203,12 +203,17 @@ func (w *worker) inHand() int {
 func (w *worker) take(ctx context.Context, r store.Run) {
 	h := newHand(w, r)
 	w.mu.Lock()
+	if old := w.hands[r.ID]; old != nil { // our own lease ran out: the old hand has lost it as to any other worker
+		old.interrupt(pawl.ErrFenced)
+	}
 	w.hands[r.ID] = h
 	w.mu.Unlock()
 	w.wg.Go(func() {
 		h.drive(ctx)
 		w.mu.Lock()
-		delete(w.hands, r.ID)
+		if w.hands[r.ID] == h {
+			delete(w.hands, r.ID)
+		}
 		w.mu.Unlock()
 		signal(w.wake)
 	})
