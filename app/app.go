@@ -153,7 +153,8 @@ func (c *call) conclude(ctx context.Context, err error) int {
 	if !known {
 		code = exitFailed
 	}
-	if ctx.Err() != nil && code == exitInterrupted {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // a store calls it unavailable
+		code = exitInterrupted
 		c.say.line("%s: interrupted", c.short())
 	} else {
 		c.say.line("%s: %s", c.short(), explain(e.Error()))

@@ -154,10 +154,17 @@ func (f *following) work(ctx, reads context.Context) (pawl.Run, error) {
 // drive works the run; where this program does not have its workflow, it only waits while somebody else does.
 func (f *following) drive(ctx context.Context) error {
 	if f.opened != nil {
-		return f.c.engine.WorkRun(ctx, f.id)
+		err := f.c.engine.WorkRun(ctx, f.id)
+		if ctx.Err() != nil {
+			return nil // it was told to stop: what it could not ask any more is no fault
+		}
+		return err
 	}
 	for {
 		run, err := f.runs.Get(ctx, f.id)
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil || run.Status.Ended() || run.Worker == "" {
 			return err
 		}

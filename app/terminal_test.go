@@ -39,7 +39,7 @@ func TestAsksOnATerminal(t *testing.T) {
 	s.env = append(s.env, "TERM=xterm")
 	y := newTTY(80)
 	done := s.onTTY(y, y, nil, "run", "approve")
-	y.await(t, "> ", 1)
+	y.await(t, "\n> ", 1)
 	io.WriteString(y.typed, "perhaps\n")
 	y.await(t, "want true or false", 1)
 	io.WriteString(y.typed, "\n")
@@ -65,7 +65,7 @@ func TestLeavesAQuestion(t *testing.T) {
 	s := newShell(t)
 	y := newTTY(80)
 	done := s.onTTY(y, y, nil, "run", "nco", "teacher")
-	y.await(t, "> ", 1)
+	y.await(t, "\n> ", 1)
 	y.typed.Close()
 	if got := ended(t, done); got.code != exitWaiting || !strings.Contains(got.err, "answer it with: pawl runs answer") {
 		t.Error(got)
@@ -73,7 +73,7 @@ func TestLeavesAQuestion(t *testing.T) {
 	y = newTTY(80)
 	interrupts := make(chan struct{}, 2)
 	done = s.onTTY(y, y, interrupts, "run", "nco", "teacher")
-	y.await(t, "> ", 1)
+	y.await(t, "\n> ", 1)
 	interrupts <- struct{}{}
 	if got := ended(t, done); got.code != exitInterrupted || !strings.Contains(got.err, "go on with: pawl runs watch") {
 		t.Error(got)
@@ -86,7 +86,7 @@ func TestAnsweredElsewhere(t *testing.T) {
 	s := newShell(t)
 	y := newTTY(80)
 	done := s.onTTY(y, y, nil, "run", "approve", "--label", "a=b")
-	y.await(t, "> ", 1)
+	y.await(t, "\n> ", 1)
 	id := ids.FindString(y.String())
 	show := s.want(0, "runs", "show", id).out
 	question := ids.FindString(show[strings.Index(show, "\nquestion "):])

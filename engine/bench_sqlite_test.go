@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,7 +137,13 @@ func BenchmarkWaiting(b *testing.B) {
 	const runs = 100_000
 	for b.Loop() {
 		s := openSQLite(b)
-		e := newEngine(b, s, build(b, asking()))
+		var parked atomic.Int64
+		e, err := engine.New(s, []*pawl.Workflow{build(b, asking())}, engine.Config{Trace: engine.Trace{
+			Visit: func(engine.Visited) { parked.Add(1) },
+		}})
+		if err != nil {
+			b.Fatal(err)
+		}
 		rs := e.As(pawl.Caller{})
 		var wg sync.WaitGroup
 		for i := range inFlight {
@@ -150,15 +157,15 @@ func BenchmarkWaiting(b *testing.B) {
 			})
 		}
 		wg.Wait()
-		before := goroutines(b)
+		before := runtime.NumGoroutine()
 		ctx, stop := context.WithCancel(b.Context())
 		done := make(chan error, 1)
 		go func() { done <- e.Work(ctx) }()
-		for waiting(b, s) < runs {
+		for parked.Load() < runs {
 			time.Sleep(100 * time.Millisecond)
 		}
-		time.Sleep(2 * time.Second)
-		heap, after := heapMB(), goroutines(b)
+		time.Sleep(2 * time.Second) // the last ones are committed
+		heap, after := heapMB(), runtime.NumGoroutine()
 		stop()
 		if err := <-done; err != nil {
 			b.Fatal(err)
@@ -180,22 +187,6 @@ func asking() *pawl.Graph[int, counter, int] {
 	g.Finish(func(s counter, _ pawl.Ending) (int, error) { return s.N, nil })
 	return g
 }
-
-func waiting(b *testing.B, s store.Store) int {
-	n, after := 0, ""
-	for {
-		qs, err := s.Questions(b.Context(), store.Scope{All: true}, store.Filter{Open: true}, store.Page{After: after, Limit: 1000})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if n += len(qs); len(qs) < 1000 {
-			return n
-		}
-		after = qs[len(qs)-1].ID
-	}
-}
-
-func goroutines(testing.TB) int { return runtime.NumGoroutine() }
 
 func heapMB() float64 {
 	runtime.GC()

@@ -2,12 +2,14 @@ package engine_test
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 
 	"pawl"
 	"pawl/internal/runstest"
 	"pawl/store"
 	"pawl/store/memory"
+	"pawl/store/sqlite"
 )
 
 // TestLawOfRuns holds the engine to the law of runs on the memory store.
@@ -21,5 +23,16 @@ func lawOn(t *testing.T, open func(*testing.T) store.Store) {
 		t.Cleanup(func() { s.Close() })
 		e := newEngine(t, s, ws...)
 		return e.As, e.WorkRun
+	})
+}
+
+// TestLawOfRunsOnSQLite is the same on a file.
+func TestLawOfRunsOnSQLite(t *testing.T) {
+	lawOn(t, func(t *testing.T) store.Store {
+		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	})
 }

@@ -219,8 +219,12 @@ func (p *player) work(ctx context.Context) (next time.Duration, err error) {
 		return -1, nil
 	case next = <-w.idle: // no need to count the seconds of a long wait
 		cancel()
-		<-done // what was cut off in the middle of looking says so
-		return next, nil
+		select {
+		case <-done: // with an error where it was cut off in the middle of looking
+			return next, nil
+		case <-w.dead:
+			return -1, nil
+		}
 	case <-ctx.Done():
 		return -1, p.stuck(context.WithoutCancel(ctx))
 	}
