@@ -89,6 +89,37 @@ func TestExactlyOneClosingEventAtEveryEnd(t *testing.T) {
 	}
 }
 
+func TestExactlyOneClosingEventOfACancelledRun(t *testing.T) {
+	for name, run := range map[string]body{
+		"running": func(ctx context.Context, w work) (work, error) {
+			_, err := pawl.Do(ctx, "k", func(ctx context.Context) (int, error) {
+				select {
+				case <-time.After(10 * time.Minute):
+					return 1, nil
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+			})
+			return w, err
+		},
+		"waiting": func(ctx context.Context, w work) (work, error) {
+			return w, second(pawl.Ask[int](ctx, "q", pawl.Question{}))
+		},
+		"asleep":  func(ctx context.Context, w work) (work, error) { return w, pawl.Sleep(ctx, "s", time.Hour) },
+		"retried": func(_ context.Context, w work) (work, error) { return w, pawl.RetryAfter(errTransient(), time.Hour) },
+	} {
+		g := one(run, pawl.Options{Retry: pawl.Retry{Max: 3}})
+		g.Closing(func(w work, e pawl.Ending) []pawl.Event {
+			return []pawl.Event{{Type: "closed", Data: []any{e.Terminal, w.N, e.Err.Code}}}
+		})
+		r := pawltest.EveryCrash(t, g, 7, pawltest.Script{Cancel: time.Minute})
+		ended(t, r, pawl.StatusCancelled, pawl.TerminalCancelled)
+		if got := r.Emitted("closed"); len(got) != 1 || got[0] != `["CANCELLED",7,"cancelled"]` || r.Took > time.Minute+time.Second {
+			t.Errorf("%s: closed %v, took %s", name, got, r.Took)
+		}
+	}
+}
+
 func TestExactlyOneClosingEventOfACrashLoop(t *testing.T) {
 	executions := 0
 	g := one(func(ctx context.Context, w work) (work, error) {

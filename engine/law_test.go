@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -26,10 +27,16 @@ func lawOn(t *testing.T, open func(*testing.T) store.Store) {
 	})
 }
 
-// TestLawOfRunsOnSQLite is the same on a file.
+// TestLawOfRunsOnSQLite is the same on a file; where there is a disk in memory, on that: the law asks for no power cuts.
 func TestLawOfRunsOnSQLite(t *testing.T) {
 	lawOn(t, func(t *testing.T) store.Store {
-		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+		dir, err := os.MkdirTemp("/dev/shm", "pawl")
+		if err == nil {
+			t.Cleanup(func() { os.RemoveAll(dir) })
+		} else {
+			dir = t.TempDir()
+		}
+		s, err := sqlite.Open(t.Context(), filepath.Join(dir, "runs.db"), sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

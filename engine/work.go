@@ -109,7 +109,7 @@ func (w *worker) run(ctx context.Context, done func(context.Context) (bool, erro
 	w.mu.Lock()
 	w.stop = true
 	w.mu.Unlock()
-	w.wg.Wait() // leases are renewed until the last run is out of hand
+	w.wg.Wait()                                                          // leases are renewed until the last run is out of hand
 	if _, err := w.e.store.Renew(background, w.id, nil, 0); err != nil { // not alive any more
 		w.e.c.Trace.fault("leave", err)
 	}

@@ -96,6 +96,15 @@ func TestSilenceLetsTimePassToTheDeadline(t *testing.T) {
 	}
 }
 
+func TestCancelReachesARunThatWaits(t *testing.T) {
+	for _, after := range []time.Duration{time.Minute, 2 * time.Hour} { // asleep, and at the question
+		r := EveryCrash(t, desk(func(string) {}), "hi", Script{Cancel: after})
+		if r.Run.Status != pawl.StatusCancelled || len(r.Emitted("closed")) != 1 || r.Took < after || r.Took > after+time.Second {
+			t.Errorf("status %s, events %v, took %s", r.Run.Status, r.Emitted("closed"), r.Took)
+		}
+	}
+}
+
 func TestEveryCrashComesToTheSameEnd(t *testing.T) {
 	r := EveryCrash(t, desk(func(string) {}), "hi", Script{Answers: map[string][]any{"content": {"no", "yes"}}})
 	if r.Output != "draft 2" || r.Writes[0] < 10 {

@@ -76,6 +76,7 @@ type player struct {
 	answered map[string]int
 	faults   *faults
 	workers  []*worker
+	stopped  chan error // what became of Script.Cancel, once; nil: there is none
 }
 
 // worker is one engine that works the run until it is dropped.
@@ -118,6 +119,11 @@ func play[I, S, O any](g *pawl.Graph[I, S, O], input I, script Script) (*Result[
 	}
 	p.id = s.Run.ID
 	defer p.bury()
+	if script.Cancel > 0 {
+		p.stopped = make(chan error, 1)
+		stop := time.AfterFunc(script.Cancel, func() { p.stopped <- p.office.Cancel(ctx, p.id, "scripted") })
+		defer stop.Stop()
+	}
 	if err := p.play(ctx); err != nil {
 		return nil, err
 	}
@@ -179,13 +185,20 @@ func (p *player) attend(ctx context.Context, next time.Duration) (bool, error) {
 			due = *d
 		}
 	}
-	if any || due.IsZero() {
+	if any || due.IsZero() && p.stopped == nil {
 		return any, nil
 	}
-	t := time.NewTimer(time.Until(due))
-	defer t.Stop()
+	var passed <-chan time.Time
+	if !due.IsZero() {
+		t := time.NewTimer(time.Until(due))
+		defer t.Stop()
+		passed = t.C
+	}
 	select {
-	case <-t.C:
+	case <-passed:
+	case err := <-p.stopped:
+		p.stopped = nil
+		return err == nil, err
 	case <-ctx.Done():
 	}
 	return true, nil

@@ -29,6 +29,9 @@ type Script struct {
 	// Think is how long a person takes for each answer.
 	Think time.Duration
 
+	// Cancel cancels the run that long after its start; 0: never.
+	Cancel time.Duration
+
 	// Fail by the key of a call (of an item of Map: key[0], key[1], …) are the errors of its physical tries, in order,
 	// over the whole run. nil lets the call be made. Panic, Crash and Lost do more than to fail.
 	Fail map[string][]error
