@@ -59,7 +59,9 @@ func (f *following) follow(ctx context.Context) error {
 		if !run.Status.Ended() || f.existing == "" {
 			if run, err = f.work(ctx, reads); err != nil {
 				f.c.say.status("")
-				f.c.say.line("run %s can be gone on with: %s", f.id, f.c.again("runs", "watch", f.id))
+				if f.c.lasting {
+					f.c.say.line("run %s can be gone on with: %s", f.id, f.c.again("runs", "watch", f.id))
+				}
 				return err
 			}
 		}
