@@ -47,10 +47,10 @@ func (c Config) withDefaults() (Config, error) {
 	c.Outage = cmp.Or(c.Outage, c.Lease)
 	var faults []error
 	if c.Slots < 1 {
-		faults = append(faults, fmt.Errorf("Slots is %d", c.Slots))
+		faults = append(faults, fmt.Errorf("slots: %d", c.Slots))
 	}
 	if c.Renew >= c.Lease || c.Lease < 0 || c.Renew < 0 {
-		faults = append(faults, fmt.Errorf("Renew (%s) must be shorter than Lease (%s)", c.Renew, c.Lease))
+		faults = append(faults, fmt.Errorf("renew (%s) must be shorter than the lease (%s)", c.Renew, c.Lease))
 	}
 	if c.Poll < 0 || c.Abandon < 0 || c.Outage < 0 {
 		faults = append(faults, errors.New("a negative duration"))
