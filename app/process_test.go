@@ -34,6 +34,12 @@ func (s *shell) start(args ...string) *process {
 	if root := os.Getenv("SystemRoot"); root != "" {
 		p.Env = append(p.Env, "SystemRoot="+root)
 	}
+	return s.begin(p)
+}
+
+// begin starts a process and sees to its end.
+func (s *shell) begin(p *process) *process {
+	s.t.Helper()
 	p.Stdout, p.Stderr = &guarded{p: p, b: &p.out}, &guarded{p: p, b: &p.err}
 	if err := p.Start(); err != nil {
 		s.t.Fatal(err)

@@ -127,7 +127,7 @@ func TestACallThatWasLeftBehindDoesNotChangeTheJournal(t *testing.T) {
 		_, err = pawl.Do(ctx, "slow", func(context.Context) (int, error) { time.Sleep(150 * time.Second); return slow.add("slow"), nil })
 		w.N = n
 		return w, err
-	}, pawl.Options{Timeout: 200 * time.Second, Retry: pawl.Retry{Max: 1, First: time.Second}})
+	}, pawl.Options{Timeout: 200 * time.Second, Retry: pawl.Retry{Max: 1, First: 100 * time.Millisecond}}) // waited for in hand: the lease stays
 	r := pawltest.Run(t, g, 0, pawltest.Script{Fail: map[string][]error{"slow": {pawltest.Lost}}})
 	ended(t, r, pawl.StatusSucceeded, "END")
 	if len(seen.n) != 1 || seen.of("try 2 saw 2") != 2 || r.Output.N != 2 {

@@ -127,6 +127,9 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 			w.e.c.Trace.fault("sweep", w.e.sweep(ctx, w.root))
 		}
 		free := w.claims()
+		if len(w.e.kinds) == 0 { // no kinds would mean every kind
+			free = 0
+		}
 		rs, next, err := w.e.store.Claim(ctx, store.Claim{Worker: w.id, Kinds: w.e.kinds, Root: w.root, Max: max(free, 0), Hold: w.e.c.Lease})
 		if err != nil {
 			if ctx.Err() != nil {
@@ -151,7 +154,7 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 			continue
 		}
 		if done != nil && err == nil && len(rs) == 0 && w.inHand() == 0 {
-			if ok, err := done(ctx); ok || err != nil {
+			if ok, err := done(ctx); ctx.Err() == nil && (ok || err != nil) {
 				return err
 			}
 		}

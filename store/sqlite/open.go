@@ -185,6 +185,10 @@ func explain(path string, err error) error {
 		return fmt.Errorf("the file is not a SQLite database: %w", err)
 	case strings.Contains(text, "malformed"):
 		return fmt.Errorf("the database is damaged: restore a backup, or try the sqlite3 program's .recover: %w", err)
+	case strings.Contains(text, "I/O error"):
+		if free, ok := freeDisk(filepath.Dir(path)); ok && free < 256<<10 {
+			return fmt.Errorf("the disk is full: %w", err)
+		}
 	case strings.Contains(text, "unable to open"), strings.Contains(text, "readonly"):
 		if f, cause := os.OpenFile(path, os.O_RDWR, 0); cause != nil {
 			return fmt.Errorf("%w (%w)", err, cause)

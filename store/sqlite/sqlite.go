@@ -30,7 +30,7 @@ var _ store.Store = (*Store)(nil)
 type Options struct {
 	// Driver is the database/sql driver; empty: "sqlite" (modernc.org/sqlite).
 	Driver string
-	// Busy is how long to wait for another process's write before giving up; 0: 10 seconds.
+	// Busy is how long to wait for another process's write before giving up; 0: 30 seconds, as a disk may stall for that long.
 	Busy time.Duration
 }
 
@@ -39,7 +39,7 @@ func (o Options) withDefaults() Options {
 		o.Driver = "sqlite"
 	}
 	if o.Busy == 0 {
-		o.Busy = 10 * time.Second
+		o.Busy = 30 * time.Second
 	}
 	return o
 }
@@ -87,7 +87,7 @@ func (s *Store) fault(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return fmt.Errorf("sqlite: %s: %w: %s: %w", op, store.ErrUnavailable, s.path, err)
+	return fmt.Errorf("sqlite: %s: %w: %s: %w", op, store.ErrUnavailable, s.path, explain(s.path, err))
 }
 
 // ready refuses a read on a closed store or for a caller who has gone.

@@ -231,7 +231,7 @@ func (w *writer) commit() error {
 		return err
 	}
 	w.rollback()
-	return fmt.Errorf("%w: %s: %w", store.ErrUnknown, w.s.path, err)
+	return fmt.Errorf("%w: %s: %w", store.ErrUnknown, w.s.path, explain(w.s.path, err))
 }
 
 // rollback also forgets what the group had brought into memory. SQLite may have rolled back by itself: no error then.
