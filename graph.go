@@ -227,7 +227,8 @@ func (g *Graph[I, S, O]) Finish(f func(S, Ending) (O, error)) {
 	g.finish = f
 }
 
-// Closing gives the last events of a run for every end, FAILED and CANCELLED included; they are part of the final commit.
+// Closing gives the last events of a run for every end, FAILED and CANCELLED included; they are part of the final commit. A
+// run that is merged into another one has none: whoever watches it sees those of the other.
 func (g *Graph[I, S, O]) Closing(f func(S, Ending) []Event) {
 	if g.closing != nil {
 		g.fault("Closing is said twice")

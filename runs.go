@@ -225,7 +225,9 @@ type Runs interface {
 	Fork(ctx context.Context, run string, step int64, state json.RawMessage) (Run, error)
 	// Retry begins the next attempt of a run that failed or was cancelled, from its start.
 	Retry(ctx context.Context, run string) (Run, error)
-	// Events yields the events after number after, and goes on live until the run has ended or ctx is done.
+	// Events yields the events after number after, and goes on live until the run has ended or ctx is done. A merged run's
+	// events are followed by those of the run that it was merged into, from their first; a number belongs to the run that its
+	// event names.
 	Events(ctx context.Context, run string, after int64) iter.Seq2[Logged, error]
 	// Steps reads the step log.
 	Steps(ctx context.Context, run string, after int64, limit int) ([]Step, error)

@@ -41,7 +41,7 @@ func (p *progress) note(l pawl.Logged) {
 		if slices.ContainsFunc(field[machine.Parked](l).Waits, func(w pawl.Waiting) bool { return w.Kind == pawl.WaitsForAnswer }) {
 			p.node = "" // nothing to show the time of
 		}
-	case machine.EventHeld, machine.EventStopped, machine.EventEnded:
+	case machine.EventHeld, machine.EventStopped, machine.EventEnded, machine.EventMerged:
 		p.node = ""
 	}
 }
@@ -101,6 +101,8 @@ func (p *progress) text(l pawl.Logged) string {
 		return say("answered")
 	case machine.EventCancel:
 		return say("asked to end")
+	case machine.EventMerged:
+		return say("is the same work as run %s", field[machine.Merged](l).Into)
 	case machine.EventStarted, machine.EventEnded:
 		return ""
 	}

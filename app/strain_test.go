@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// smallDisk is a folder on a disk of 2 MB of its own, where this machine lets us make one.
+// smallDisk is a folder on a disk of 40 MB of its own, where this machine lets us make one.
 func smallDisk(t *testing.T) (dir string, ok bool) {
 	if runtime.GOOS != "linux" || os.Getuid() != 0 {
 		return "", false
 	}
 	dir = t.TempDir()
-	if exec.Command("mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", dir).Run() != nil {
+	if exec.Command("mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", dir).Run() != nil {
 		return "", false
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
@@ -36,7 +36,7 @@ func TestFullDisk(t *testing.T) {
 		s.env = append(s.env, "PAWL_STORE=sqlite:"+filepath.Join(dir, "pawl.db"))
 		s.want(0, "run", "hello", "x")
 		fill := filepath.Join(dir, "fill")
-		if err := os.WriteFile(fill, make([]byte, 1_400_000), 0o600); err != nil {
+		if err := os.WriteFile(fill, make([]byte, 39_300_000), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		full = s.start("run", "slow", "n=900", "ms=0").end(t)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,13 +37,16 @@ func (v *visit) begin(ctx context.Context, key string, outside bool) (*entry, er
 	if scopeOf(ctx) != nil {
 		return nil, pawl.ErrNested
 	}
-	if err := v.load(ctx); err != nil {
+	if err := v.load(); err != nil {
 		return nil, err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.why != nil && (outside || !errors.Is(v.why, pawl.ErrParked)) {
 		return nil, v.refusal()
+	}
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), pawl.ErrParked) {
+		return nil, context.Cause(ctx) // node code has ended a context of its own
 	}
 	if v.keys[key] {
 		return nil, fmt.Errorf("%w: %q", pawl.ErrKeyUsed, key)
@@ -73,7 +77,13 @@ func (v *visit) refusal() error {
 
 // lives reports whether an entry still counts: a result as long as the visit, an error as long as the try.
 func (v *visit) lives(en *entry) bool {
-	return en != nil && en.Again == nil && (en.Err == nil || en.seq > v.h.rec.Tried)
+	switch {
+	case en == nil || en.Again != nil:
+		return false
+	case en.Err != nil && en.Kind == kindChild: // an attempt that began in an earlier try may end in this one
+		return en.Try == v.h.rec.Try
+	}
+	return en.Err == nil || en.seq > v.h.rec.Tried
 }
 
 // Call makes one outside call to a recorded end.
@@ -98,12 +108,15 @@ func (v *visit) Call(ctx context.Context, c host.Call, fn func(context.Context) 
 	if en != nil && en.ForHash != want.ForHash {
 		return nil, fmt.Errorf("%w: %q was recorded for another request", pawl.ErrKeyUsed, c.Key)
 	}
+	if err := v.is(en, c.Key, kindCall); err != nil {
+		return nil, err
+	}
 	if v.lives(en) {
 		v.trace(c.Key, 0, true, en.Err)
 		if en.Err != nil {
 			return nil, v.final(c, en.Err)
 		}
-		b, err := v.h.e.result(ctx, en)
+		b, err := v.h.e.result(v.base, en)
 		if err != nil {
 			return nil, v.breaks(err)
 		}
@@ -119,6 +132,14 @@ func (v *visit) Call(ctx context.Context, c host.Call, fn func(context.Context) 
 	return v.try(ctx, c, want, tries, fn, admit)
 }
 
+// is refuses an entry that another kind of call has left under a key.
+func (v *visit) is(en *entry, key string, kinds ...string) error {
+	if en == nil || slices.Contains(kinds, en.Kind) {
+		return nil
+	}
+	return fmt.Errorf("%w: %q was recorded as %s", pawl.ErrKeyUsed, key, en.Kind)
+}
+
 // try makes the physical tries of a call.
 func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn func(context.Context) ([]byte, error), admit func()) ([]byte, error) {
 	for {
@@ -127,7 +148,7 @@ func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn fu
 			return nil, err
 		}
 		if len(c.Charge) > 0 {
-			if _, err := v.record(ctx, nil, v.charges(c.Charge)); err != nil {
+			if _, err := v.record(nil, v.charges(c.Charge)); err != nil {
 				give()
 				return nil, v.spent(ctx, en, err)
 			}
@@ -149,7 +170,7 @@ func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn fu
 		}
 		if stopped := v.stopped(); stopped != nil {
 			// Not the call's own end: nothing is recorded, the next execution makes it again.
-			if _, rerr := v.record(ctx, nil, back); rerr != nil {
+			if _, rerr := v.record(nil, back); rerr != nil {
 				return nil, rerr
 			}
 			return nil, stopped
@@ -161,7 +182,7 @@ func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn fu
 		after = machine.Backoff(c.Retry, tries, fmt.Sprintf("%s/%d/%s", v.h.run.ID, v.h.rec.Visit, c.Key), after)
 		again := v.h.e.now(ctx).Add(after)
 		en.Err, en.Again = pawl.Coded(err), &again
-		if _, err := v.record(ctx, []store.Row{callRow(en)}, back); err != nil {
+		if _, err := v.record([]store.Row{callRow(en)}, back); err != nil {
 			return nil, err
 		}
 		en.Err, en.Again = nil, nil
@@ -211,15 +232,9 @@ func (v *visit) success(ctx context.Context, en entry, b []byte, back []store.Ch
 		err := exhausted("node %q: the result of call %q has %d bytes, at most %d are allowed", v.n.Name, en.Key, len(b), MaxResult)
 		return nil, v.failure(ctx, host.Call{Key: en.Key}, en, err, back)
 	}
-	var rows []store.Row
-	if len(b) > inline {
-		key := hash(b)
-		en.Blob = v.h.run.ID + "/" + key
-		rows = append(rows, store.Row{Stream: store.Blob, Key: key, Data: b})
-	} else {
-		en.Result = b
-	}
-	_, err := v.record(ctx, append(rows, callRow(en)), back)
+	en.Result = b
+	rows := aside(v.h.run.ID, &en)
+	_, err := v.record(append(rows, callRow(en)), back)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +244,7 @@ func (v *visit) success(ctx context.Context, en entry, b []byte, back []store.Ch
 // failure records the final error of a call, and gives it back in its recorded form.
 func (v *visit) failure(ctx context.Context, c host.Call, en entry, err error, back []store.Charge) error {
 	en.Err = v.h.at(err)
-	if _, err := v.record(ctx, []store.Row{callRow(en)}, back); err != nil {
+	if _, err := v.record([]store.Row{callRow(en)}, back); err != nil {
 		return err
 	}
 	return v.final(c, recorded(en.Err))
@@ -302,23 +317,43 @@ func (v *visit) slot(ctx context.Context, c host.Call) (give func(), err error) 
 		return nil, pawl.Permanent(invalid("call %q: no limit %q is configured", c.Key, c.Limit))
 	}
 	holder := fmt.Sprintf("%s/%d/%s", v.h.run.ID, v.h.rec.Visit, c.Key)
-	hold := max(c.Timeout, v.h.e.c.Lease) + v.h.e.c.Lease
+	slot := store.Slot{Limit: c.Limit, Holder: holder, Every: l.Every, Burst: max(l.Burst, 1), Max: l.Max, Hold: v.h.e.c.Lease}
 	for {
-		d, err := v.h.e.store.Take(ctx, store.Slot{Limit: c.Limit, Holder: holder, Every: l.Every, Burst: max(l.Burst, 1), Max: l.Max, Hold: hold})
+		d, err := v.h.e.store.Take(v.base, slot)
 		if err != nil {
 			return nil, v.breaks(err)
 		}
 		if d <= 0 {
+			stop := v.h.e.occupy(slot)
 			return func() {
+				stop()
 				if err := v.h.e.store.Give(context.WithoutCancel(ctx), c.Limit, holder); err != nil {
 					v.h.e.c.Trace.fault("give", err)
 				}
 			}, nil
 		}
-		if err := v.sit(ctx, c.Key, d, pawl.WaitsForTime); err != nil {
+		if err := v.sit(ctx, c.Key, d, pawl.WaitsForRetry); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// occupy keeps a place in a limit while the call is under way, however long that is.
+func (e *Engine) occupy(s store.Slot) (stop func()) {
+	if s.Max == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for wait(ctx, s.Hold/3, nil); ctx.Err() == nil; wait(ctx, s.Hold/3, nil) {
+			if _, err := e.store.Take(ctx, s); err != nil && ctx.Err() == nil {
+				e.c.Trace.fault("keep a place in limit "+s.Limit, err)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
 }
 
 func (v *visit) trace(key string, took time.Duration, read bool, err error) {

@@ -43,8 +43,8 @@ func (h *hand) commit(ctx context.Context, c commit) error {
 			return err
 		}
 		err = h.e.store.Apply(ctx, cs...)
-		if errors.Is(err, store.ErrUnknown) && h.written(ctx, cs[0].Row) {
-			err = nil
+		if errors.Is(err, store.ErrUnknown) {
+			err = h.known(ctx, cs[0].Row, err)
 		}
 		switch {
 		case err == nil:
@@ -58,7 +58,11 @@ func (h *hand) commit(ctx context.Context, c commit) error {
 			if again, err := h.stale(ctx, mv); !again {
 				return err
 			}
-		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrUnknown):
+			if c.parks && refused > 2 { // a child that it is about has moved on: look at it again
+				h.fresh = false
+				return nil
+			}
+		case errors.Is(err, store.ErrUnavailable):
 			if outage.IsZero() {
 				outage = time.Now()
 			}
@@ -73,10 +77,20 @@ func (h *hand) commit(ctx context.Context, c commit) error {
 	}
 }
 
-// written resolves an unknown outcome by reading: the row is ours or it is not.
-func (h *hand) written(ctx context.Context, row []byte) bool {
-	r, err := h.e.store.Get(ctx, everything, h.run.ID)
-	return err == nil && bytes.Equal(r.Row, row)
+// known resolves an unknown outcome by reading the row until the store answers: nil if it is ours, ErrUnavailable if it is as
+// it was before and the commit may be repeated, the unknown outcome itself where nobody can tell.
+func (h *hand) known(ctx context.Context, row []byte, unknown error) error {
+	var r store.Run
+	err := h.patiently(ctx, func() (err error) { r, err = h.e.store.Get(ctx, everything, h.run.ID); return err })
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w (and then: %v)", unknown, err)
+	case bytes.Equal(r.Row, row):
+		return nil
+	case bytes.Equal(r.Row, h.run.Row):
+		return store.ErrUnavailable
+	}
+	return store.ErrStale
 }
 
 // stale looks why a commit was refused: the lease is lost, or letters came in that have to be read first.
@@ -101,7 +115,7 @@ func (h *hand) stale(ctx context.Context, mv machine.Move) (again bool, err erro
 // applied takes the next record into the hand.
 func (h *hand) applied(c commit, mv machine.Move, rec machine.Record, cs []store.Change) error {
 	visited := rec.Visit != h.rec.Visit
-	h.rec = rec
+	h.rec, h.run.Row = rec, cs[0].Row
 	if c.raw != nil {
 		h.raw, h.state = c.raw, c.state
 	}
@@ -109,7 +123,7 @@ func (h *hand) applied(c commit, mv machine.Move, rec machine.Record, cs []store
 		h.fresh = true
 	} else if mv.What == machine.Tries {
 		h.fresh = false
-		s, err := h.p.Decode(h.raw)
+		s, err := h.p.decode(h.raw)
 		if err != nil {
 			return err
 		}
@@ -164,15 +178,17 @@ func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.
 	var others []store.Change
 	if mv.End {
 		ch.Keep = h.retain()
+		var out []byte
 		if mv.What != machine.Merges {
-			closing, err := h.finish(ctx, c, mv, &rec, &ch)
+			made, closing, err := h.finish(ctx, c, mv, &rec, &ch)
 			if err != nil {
 				return rec, nil, err
 			}
+			out = made
 			last := len(events) - 1
 			events = append(events[:last:last], append(closing, events[last])...)
 		}
-		letters, err := h.tell(ctx, &rec, mv, &others)
+		letters, err := h.tell(ctx, rec, out, mv, &others)
 		if err != nil {
 			return rec, nil, err
 		}
@@ -225,6 +241,11 @@ func (h *hand) stepRows(mv machine.Move, rec machine.Record, record []byte, v *v
 		} else {
 			record = nil
 		}
+		if len(e.Payload) > inline {
+			key := hash(e.Payload)
+			rows = append(rows, store.Row{Stream: store.Blob, Key: key, Data: e.Payload})
+			head.Payload = encode(map[string]string{"blob": h.run.ID + "/" + key})
+		}
 		rows = append(rows, store.Row{Stream: store.Step, Data: frame(head, record)})
 	}
 	return rows
@@ -237,15 +258,15 @@ func (f *finishError) Error() string { return f.err.Error() }
 func (f *finishError) Unwrap() error { return f.err }
 
 // finish makes the output and the closing events of an ending run.
-func (h *hand) finish(ctx context.Context, c commit, mv machine.Move, rec *machine.Record, ch *store.Change) (closing []store.Row, err error) {
+func (h *hand) finish(ctx context.Context, c commit, mv machine.Move, rec *machine.Record, ch *store.Change) (out []byte, closing []store.Row, err error) {
 	if h.p == nil {
 		ch.Add = append(ch.Add, store.Row{Stream: store.Audit, Data: encode(audit{Did: "closing_skipped", What: "the graph is not registered"})})
-		return nil, nil
+		return nil, nil, nil
 	}
 	state := c.state
 	if c.raw == nil {
-		if state, err = h.p.Decode(h.raw); err != nil {
-			return nil, err
+		if state, err = h.p.decode(h.raw); err != nil {
+			return nil, nil, err
 		}
 	}
 	end := host.Ending{
@@ -256,12 +277,11 @@ func (h *hand) finish(ctx context.Context, c commit, mv machine.Move, rec *machi
 		end.Err = rec.Err
 	}
 	if mv.Named {
-		var out []byte
 		if err := guard("Finish", func() (err error) { out, err = h.p.Finish(state, end); return err }); err != nil {
-			return nil, &finishError{err}
+			return nil, nil, &finishError{err}
 		}
 		if len(out) > MaxState {
-			return nil, &finishError{exhausted("the output has %d bytes, at most %d are allowed", len(out), MaxState)}
+			return nil, nil, &finishError{exhausted("the output has %d bytes, at most %d are allowed", len(out), MaxState)}
 		}
 		if len(out) <= inline {
 			rec.Output = out
@@ -272,13 +292,13 @@ func (h *hand) finish(ctx context.Context, c commit, mv machine.Move, rec *machi
 	}
 	closing, err = h.closing(state, end)
 	if err == nil {
-		return closing, nil
+		return out, closing, nil
 	}
 	if mv.Named {
-		return nil, &finishError{err} // the run fails of it
+		return nil, nil, &finishError{err} // the run fails of it
 	}
 	ch.Add = append(ch.Add, store.Row{Stream: store.Audit, Data: encode(audit{Did: "closing_failed", What: err.Error()})})
-	return nil, nil
+	return out, nil, nil
 }
 
 func (h *hand) closing(state any, end host.Ending) (rows []store.Row, err error) {

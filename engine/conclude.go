@@ -62,7 +62,7 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 	err = h.commit(ctx, c)
 	var taken *store.Taken
 	if errors.As(err, &taken) {
-		return h.merge(ctx, t, taken.Owner)
+		return h.merge(ctx, t, key, taken.Owner)
 	}
 	return err
 }
@@ -180,23 +180,22 @@ func (h *hand) fail(ctx context.Context, t machine.Tick, err *pawl.Error) error 
 
 // cancelled ends the run that was asked to end.
 func (h *hand) cancelled(ctx context.Context, t machine.Tick) error {
-	if h.rec.Cancel == nil { // interrupted by a notice, and the letter is not there: look again
-		h.mu.Lock()
-		h.cause = nil
-		h.mu.Unlock()
-		return nil
-	}
 	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return machine.Cancelled(r, t) }})
 }
 
-// giveBack releases the run because the worker stops.
-func (h *hand) giveBack(ctx context.Context, t machine.Tick) error {
-	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Stop(r, t) }})
+// giveBack releases the run because the worker stops, or because the store has failed the execution under way.
+func (h *hand) giveBack(ctx context.Context, t machine.Tick, after time.Duration) error {
+	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Stop(r, t, after) }})
 }
 
 // hold parks a run that no graph here can go on with.
 func (h *hand) hold(ctx context.Context, reason string) error {
 	t := h.tick(ctx, nil)
+	if h.rec.Cancel != nil {
+		h.p = nil // nothing here can make its closing events
+		return h.cancelled(ctx, t)
+	}
+	h.e.heldHere(h.run)
 	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return machine.Hold(r, t, reason) }})
 }
 
@@ -205,11 +204,10 @@ func (h *hand) park(ctx context.Context, v *visit, t machine.Tick) error {
 	v.mu.Lock()
 	waits, families := slices.Clone(v.waits), slices.Clone(v.kin)
 	v.mu.Unlock()
-	kept, err := v.unasked(ctx, waits)
+	kept, err := v.unasked(waits)
 	if err != nil {
 		return err
 	}
-	waits = append(waits, kept...)
 	return h.commit(ctx, commit{visit: v, parks: true, decide: func(r machine.Record) (machine.Move, error) {
 		now := slices.Clone(families)
 		for i, f := range now {
@@ -217,12 +215,12 @@ func (h *hand) park(ctx context.Context, v *visit, t machine.Tick) error {
 				now[i] = f.Catch(known)
 			}
 		}
-		return h.p.m.Park(r, t, waits, now)
+		return h.p.m.Park(r, t, waits, kept, now)
 	}})
 }
 
 // unasked are the questions and timers of earlier executions that this one did not come to: they stay.
-func (v *visit) unasked(ctx context.Context, registered []machine.Wait) (kept []machine.Wait, err error) {
+func (v *visit) unasked(registered []machine.Wait) (kept []machine.Wait, err error) {
 	for _, w := range v.h.rec.Waits {
 		if w.Kind != pawl.WaitsForAnswer && w.Kind != pawl.WaitsForTime {
 			continue
@@ -230,7 +228,7 @@ func (v *visit) unasked(ctx context.Context, registered []machine.Wait) (kept []
 		if slices.ContainsFunc(registered, func(r machine.Wait) bool { return r.Kind == w.Kind && r.Key == w.Key }) {
 			continue
 		}
-		if err := v.load(ctx); err != nil {
+		if err := v.load(); err != nil {
 			return nil, err
 		}
 		v.mu.Lock()
@@ -253,7 +251,7 @@ func (h *hand) migrate(ctx context.Context) error {
 	err := guard("Migrate", func() (err error) { to, err = f(host.Moved{Node: h.rec.Node, State: h.raw}); return err })
 	var state any
 	if err == nil {
-		state, err = h.p.Decode(to.State)
+		state, err = h.p.decode(to.State)
 	}
 	var raw []byte
 	if err == nil {

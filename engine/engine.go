@@ -89,6 +89,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	workers map[*worker]bool
+	held    map[string]int64 // runs that this engine could not go on with, by the epoch at which it tried
 }
 
 // New makes an engine for built workflows. Their children are registered with them. Several versions of one name may be
@@ -99,7 +100,7 @@ func New(s store.Store, ws []*pawl.Workflow, c Config) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		store: s, c: c, clock: s.Now, workers: map[*worker]bool{},
+		store: s, c: c, clock: s.Now, workers: map[*worker]bool{}, held: map[string]int64{},
 		byKind: map[string]*program{}, byName: map[string]*program{},
 	}
 	var faults []error
@@ -167,9 +168,10 @@ func (e *Engine) find(workflow string) (*program, error) {
 	return nil, &pawl.Error{Code: pawl.CodeNotFound, Text: fmt.Sprintf("there is no workflow %q", workflow)}
 }
 
-// Now is the store's clock, and this process's where the store does not answer: only for showing.
+// now is the store's clock. Where the store does not answer it is this process's: what is decided by it cannot be committed
+// before the store answers again.
 func (e *Engine) now(ctx context.Context) time.Time {
-	t, err := e.clock(ctx)
+	t, err := e.clock(context.WithoutCancel(ctx))
 	if err != nil {
 		return time.Now().UTC()
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // events yields a run's events from the store, in order and without a gap, then what comes, until the run has ended.
-// Deltas of this process come in between.
-func (e *Engine) events(ctx context.Context, s store.Scope, run string, after int64, yield func(pawl.Logged, error) bool) {
+// Deltas of this process come in between. It is false when the reader has enough, or was told of an error.
+func (e *Engine) events(ctx context.Context, s store.Scope, run string, after int64, yield func(pawl.Logged, error) bool) bool {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	live, stop := e.hub.subscribe(run)
@@ -29,14 +29,14 @@ func (e *Engine) events(ctx context.Context, s store.Scope, run string, after in
 		r, err := e.store.Get(ctx, s, run)
 		if err != nil {
 			yield(pawl.Logged{}, coded("events", run, err))
-			return
+			return false
 		}
 		ok := true
 		if after, ok = e.lasting(ctx, s, run, after, yield); !ok || r.Ended {
-			return
+			return ok
 		}
 		if !e.live(ctx, run, live, notices, yield) {
-			return
+			return false
 		}
 	}
 }

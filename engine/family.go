@@ -1,12 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 
 	"pawl"
 	"pawl/internal/host"
@@ -20,16 +21,6 @@ func childKey(family string, numbered bool, i int) string {
 		return family
 	}
 	return family + "[" + strconv.Itoa(i) + "]"
-}
-
-// familyOf is the family of a child's journal key.
-func familyOf(key string) string {
-	if i := strings.LastIndexByte(key, '['); i >= 0 && strings.HasSuffix(key, "]") {
-		if _, err := strconv.Atoi(key[i+1 : len(key)-1]); err == nil {
-			return key[:i]
-		}
-	}
-	return key
 }
 
 // childID is the id of a child: it follows from the visit and the key, so that a re-run finds the same one.
@@ -57,7 +48,7 @@ func (v *visit) Children(ctx context.Context, f host.Family) ([]host.Child, erro
 	if _, err := v.begin(ctx, f.Key, false); err != nil {
 		return nil, err
 	}
-	return v.family(ctx, f, p, known)
+	return v.family(f, p, known)
 }
 
 // unread takes the key of a family without reading the journal, if nothing else has read it.
@@ -100,71 +91,83 @@ func (v *visit) expect(fam machine.Family) {
 }
 
 // family looks at every child through the journal.
-func (v *visit) family(ctx context.Context, f host.Family, p *program, known machine.Family) ([]host.Child, error) {
+func (v *visit) family(f host.Family, p *program, known machine.Family) ([]host.Child, error) {
 	v.mu.Lock()
 	told := v.told[f.Key]
 	v.mu.Unlock()
 	fam := machine.Family{Key: f.Key, Numbered: f.Numbered, N: f.N, Started: known.Started, Heard: known.Heard, Early: max(told-known.Heard, 0)}
 	out := make([]host.Child, f.N)
-	open := 0
+	open, passed := 0, false
 	for i := range f.N {
 		key := childKey(f.Key, f.Numbered, i)
-		id := childID(v.h.run.ID, v.h.rec.Visit, key)
 		v.mu.Lock()
 		en := v.journal[key]
 		v.mu.Unlock()
-		switch {
-		case v.lives(en):
-			fam.Done++
-			out[i].Run = id
-			if en.Err != nil {
-				fam.Failed = true
-				if out[i].Err = childErr(en.Err); !f.Collect {
-					return nil, out[i].Err
-				}
+		if en == nil && i < known.Started { // under way
+			open++
+			continue
+		}
+		if !v.lives(en) {
+			if f.Limit > 0 && open >= f.Limit {
+				passed = passed || i < known.Started
 				continue
 			}
-			b, err := v.h.e.result(ctx, en)
-			if err != nil {
-				return nil, v.breaks(err)
-			}
-			out[i].Output = b
-		case f.Limit > 0 && open >= f.Limit:
-			continue
-		case i < known.Started:
-			open++
-			if en != nil { // it failed in an earlier try of this node: its next attempt
-				if err := v.again(ctx, p, id, key); err != nil {
-					return nil, err
-				}
-			}
-		default:
-			err := v.bear(f, p, i)
-			var refused *pawl.RunError
-			switch {
-			case errors.As(err, &refused):
-				fam.Done++
-				fam.Failed = true
-				if out[i].Err = refused; !f.Collect {
-					return nil, refused
-				}
-				row := callRow(entry{Visit: v.h.rec.Visit, Try: v.h.rec.Try, Kind: kindRefused, Key: key, Err: pawl.Coded(refused)})
-				if _, err := v.record(ctx, []store.Row{row}, nil); err != nil {
-					return nil, err
-				}
-			case err != nil:
+			var err error
+			if en, err = v.begun(f, p, i, en); err != nil {
 				return nil, err
-			default:
-				open++
 			}
-			fam.Started = i + 1
+			fam.Started = max(fam.Started, i+1)
+			if en == nil {
+				open++
+				continue
+			}
 		}
+		fam.Done++
+		out[i].Run = childID(v.h.run.ID, v.h.rec.Visit, key)
+		if en.Err != nil {
+			fam.Failed = true
+			if out[i].Err = childErr(en.Err); !f.Collect {
+				return nil, out[i].Err
+			}
+			continue
+		}
+		b, err := v.h.e.result(v.base, en)
+		if err != nil {
+			return nil, v.breaks(err)
+		}
+		out[i].Output = b
 	}
 	if fam.Done == f.N {
 		return out, nil
 	}
+	if passed { // failed before and not begun again yet: the counts do not say so, the journal does
+		fam.Done = -1
+	}
 	v.expect(fam)
 	return nil, pawl.ErrParked
+}
+
+// begun begins a child, or its next attempt where it failed in an earlier try of this node. It returns an entry if that
+// came to an end at once.
+func (v *visit) begun(f host.Family, p *program, i int, failed *entry) (*entry, error) {
+	key := childKey(f.Key, f.Numbered, i)
+	if failed != nil && failed.Kind == kindChild {
+		return v.again(f, p, key)
+	}
+	err := v.bear(f, p, i)
+	var refused *pawl.RunError
+	if !errors.As(err, &refused) {
+		return nil, err
+	}
+	return v.found(entry{Key: key, Family: f.Key, Err: pawl.Coded(refused)})
+}
+
+// found records an end of a child that no letter will tell.
+func (v *visit) found(en entry) (*entry, error) {
+	en.Visit, en.Try, en.Kind = v.h.rec.Visit, v.h.rec.Try, kindFound
+	rows := aside(v.h.run.ID, &en)
+	_, err := v.record(append(rows, callRow(en)), nil)
+	return &en, err
 }
 
 // childErr is a child's end as its parent sees it.
@@ -187,14 +190,14 @@ func (v *visit) bear(f host.Family, p *program, i int) error {
 	b := birth{
 		p: p, id: childID(h.run.ID, h.rec.Visit, key), tenant: h.run.Tenant, user: h.run.User, parent: h.run.ID, root: h.run.Root,
 		priority: h.run.Priority,
-		waiters:  []machine.Waiter{{Run: h.run.ID, Visit: h.rec.Visit, Key: key}},
+		waiters:  []machine.Waiter{{Run: h.run.ID, Visit: h.rec.Visit, Try: h.rec.Try, Key: key, Family: f.Key}},
 		head: Head{
 			Input: in, Hash: hash(in), Labels: h.head.Labels, Sensitivity: h.head.Sensitivity, Correlation: h.head.Correlation,
 			Traceparent: h.head.Traceparent, Generation: h.head.Generation,
 			Ancestors: append([]string{h.run.ID}, h.head.Ancestors...),
 		},
 	}
-	r, err := b.newRun(h.e.now(v.ctx))
+	r, err := b.newRun(h.e.now(v.base))
 	if err != nil {
 		c := pawl.Coded(err)
 		return &pawl.RunError{Run: b.id, Status: pawl.StatusFailed, Terminal: pawl.TerminalFailed, Code: c.Code, Text: p.Shape.Name + ": " + c.Error()}
@@ -205,24 +208,65 @@ func (v *visit) bear(f host.Family, p *program, i int) error {
 	return nil
 }
 
-// again makes the next attempt of a child that ended badly, together with the park. One that has not ended yet (it was
-// started again by an execution that crashed) is only waited for.
-func (v *visit) again(ctx context.Context, p *program, id, key string) error {
-	r, err := v.h.e.store.Get(ctx, everything, id)
+// again makes the next attempt of a child that ended badly, together with the park. Others may have been there before: an
+// operator, or whoever shares its key. One that is under way is waited for, one that has succeeded is taken as it is.
+func (v *visit) again(f host.Family, p *program, key string) (*entry, error) {
+	h := v.h
+	r, rec, err := h.e.owner(v.base, childID(h.run.ID, h.rec.Visit, key))
 	if err != nil {
-		return v.breaks(err)
+		return nil, v.breaks(err)
 	}
-	if !r.Ended {
-		return nil
+	us := machine.Waiter{Run: h.run.ID, Visit: h.rec.Visit, Try: h.rec.Try, Key: key, Family: f.Key}
+	switch {
+	case rec.Status == pawl.StatusFailed || rec.Status == pawl.StatusCancelled:
+		if own := h.e.byKind[r.Kind()]; own != nil && own.Shape.Version == r.Version {
+			p = own
+		}
+		ch, err := h.e.restart(v.base, p, r, h.e.now(v.base), []machine.Waiter{us}, h.run.User)
+		if err != nil {
+			return nil, err
+		}
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.restarts = append(v.restarts, ch)
+	case rec.Status.Ended():
+		out, err := h.e.output(v.base, r.ID, rec)
+		if err != nil {
+			return nil, v.breaks(err)
+		}
+		return v.found(entry{Key: key, Family: f.Key, Run: r.ID, Result: out})
+	case !slices.Contains(rec.Waiters, us):
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		l := letter(r.ID, machine.Letter{Waiter: &us})
+		l.Live = true
+		v.letters = append(v.letters, l)
 	}
-	ch, err := v.h.e.restart(p, r, v.h.e.now(ctx), []machine.Waiter{{Run: v.h.run.ID, Visit: v.h.rec.Visit, Key: key}}, v.h.run.User)
-	if err != nil {
-		return err
+	return nil, nil
+}
+
+// owner reads a run, or the one that it was merged into.
+func (e *Engine) owner(ctx context.Context, id string) (store.Run, machine.Record, error) {
+	for range 10 {
+		r, err := e.store.Get(ctx, everything, id)
+		if err != nil {
+			return r, machine.Record{}, err
+		}
+		rec, _, err := parts(r)
+		if err != nil || rec.Merged == "" {
+			return r, rec, err
+		}
+		id = rec.Merged
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.restarts = append(v.restarts, ch)
-	return nil
+	return store.Run{}, machine.Record{}, conflict("run %s was merged too often", id)
+}
+
+// output is what a run that succeeded has put out.
+func (e *Engine) output(ctx context.Context, run string, rec machine.Record) ([]byte, error) {
+	if rec.Large != "" {
+		return e.blob(ctx, everything, run, rec.Large)
+	}
+	return rec.Output, nil
 }
 
 // programOf finds the registered program of a graph that node code names.
@@ -263,7 +307,7 @@ func (v *visit) Enqueue(ctx context.Context, q host.Enqueue) (string, error) {
 		if len(rs) > 0 {
 			return rs[0].ID, nil
 		}
-		// Whoever enqueues this key gives the run the same id: the one returned is right whoever comes first.
+		// Whoever enqueues this key gives the run the same id. Only a Start with it in between could still come first.
 		id = derived("", fmt.Sprintf("%q/%q/%q", h.run.Tenant, p.Shape.Name, q.RunKey))
 	}
 	labels := o.Labels
@@ -271,8 +315,8 @@ func (v *visit) Enqueue(ctx context.Context, q host.Enqueue) (string, error) {
 		labels = h.head.Labels
 	}
 	b := birth{p: p, id: id, tenant: h.run.Tenant, user: h.run.User, root: id, key: q.RunKey, priority: o.Priority, head: Head{
-		Input: q.Input, Hash: hash(q.Input), Budget: o.Budget, Labels: labels, Sensitivity: h.head.Sensitivity,
-		Correlation: h.head.Correlation, Traceparent: h.head.Traceparent, Generation: h.head.Generation + 1, Origin: h.run.ID,
+		Input: q.Input, Hash: hash(q.Input), Budget: o.Budget, Labels: labels, Sensitivity: cmp.Or(o.Sensitivity, h.head.Sensitivity),
+		Correlation: cmp.Or(o.Correlation, h.head.Correlation), Traceparent: cmp.Or(o.Traceparent, h.head.Traceparent), Generation: h.head.Generation + 1, Origin: h.run.ID,
 	}}
 	r, err := b.newRun(h.e.now(ctx))
 	if err != nil {

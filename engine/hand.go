@@ -164,10 +164,10 @@ func (h *hand) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if h.state, err = h.p.Decode(h.raw); err != nil {
+	if h.state, err = h.p.decode(h.raw); err != nil {
 		return h.hold(ctx, "the state does not fit the graph's state type: "+err.Error())
 	}
-	if machine.CrashLoop(h.rec, h.run.Epoch) {
+	if h.rec.Cancel == nil && machine.CrashLoop(h.rec, h.run.Epoch) {
 		return h.fail(ctx, h.tick(ctx, nil), &pawl.Error{Code: pawl.CodeCrashLoop, Node: h.rec.Node,
 			Text: fmt.Sprintf("node %q was begun %d times and came to no end", h.rec.Node, pawl.MaxClaims)})
 	}
@@ -187,12 +187,13 @@ func (h *hand) step(ctx context.Context) error {
 	case errors.Is(h.interrupted(), pawl.ErrFenced):
 		return errLetGo
 	case h.w.draining() || h.interrupted() != nil:
-		return h.giveBack(ctx, h.tick(ctx, nil))
+		return h.giveBack(ctx, h.tick(ctx, nil), 0)
 	}
 	if d := h.rec.RetryIn(h.e.now(ctx)); d > machine.Patience { // a letter came before the next try is due
 		t := h.tick(ctx, nil)
 		return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) {
-			return h.p.m.Park(r, t, r.Waits, r.Families)
+			retry, kept := split(r.Waits)
+			return h.p.m.Park(r, t, retry, kept, nil)
 		}})
 	} else if d > 0 {
 		h.pause(ctx, d)
@@ -229,15 +230,28 @@ func (h *hand) conclude(ctx context.Context, v *visit, next any, err error) erro
 		}
 		return h.cancelled(ctx, t)
 	case errors.Is(cause, pawl.ErrDrained):
-		return h.giveBack(ctx, h.tick(ctx, nil))
+		return h.giveBack(ctx, h.tick(ctx, nil), 0)
 	case errors.Is(cause, pawl.ErrParked):
 		return h.park(ctx, v, t)
-	case v.broken() != nil: // the store did not take what the visit recorded
-		return v.broken()
+	case v.broken() != nil: // the store did not take what the visit recorded: another execution makes up for it
+		h.e.c.Trace.fault("record", v.broken())
+		return h.giveBack(ctx, h.tick(ctx, nil), time.Second)
 	case err != nil:
 		return h.failed(ctx, v, t, err)
 	}
 	return h.advance(ctx, v, t, next)
+}
+
+// split parts the waits for the next try from those that stay beside it.
+func split(ws []machine.Wait) (retry, kept []machine.Wait) {
+	for _, w := range ws {
+		if w.Kind == pawl.WaitsForRetry && w.Key == "" {
+			retry = append(retry, w)
+		} else {
+			kept = append(kept, w)
+		}
+	}
+	return retry, kept
 }
 
 // tick is what the machine is told at a decision.

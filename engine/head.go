@@ -15,8 +15,9 @@ import (
 
 // Head is what is written of a run once, when it is created.
 type Head struct {
-	Input       json.RawMessage   `json:"input"`
-	Hash        string            `json:"hash"` // of the input, for the same key with another input
+	Input       json.RawMessage   `json:"input,omitempty"`
+	Large       string            `json:"large,omitempty"` // key of the blob that holds the input instead
+	Hash        string            `json:"hash"`            // of the input, for the same key with another input
 	Budget      pawl.Budget       `json:"budget,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Sensitivity string            `json:"sensitivity,omitempty"`
@@ -85,6 +86,7 @@ type entry struct {
 	MS       int64           `json:"ms,omitempty"`
 	Attrs    map[string]any  `json:"a,omitempty"`
 	Run      string          `json:"run,omitempty"`
+	Family   string          `json:"fm,omitempty"`
 	By       string          `json:"by,omitempty"`
 
 	seq int64
@@ -98,7 +100,7 @@ const (
 	kindDeadline = "deadline"
 	kindTimer    = "timer"
 	kindChild    = "child"
-	kindRefused  = "refused" // a child whose start function refused the input
+	kindFound    = "found" // a child's end that no letter told: its start function refused the input, or others ran it
 )
 
 // question is the row of a question.

@@ -33,7 +33,7 @@ func (v *visit) Charge(ctx context.Context, meter string, n int64) error {
 	if scopeOf(ctx) == nil {
 		return pawl.ErrNotInCall
 	}
-	_, err := v.record(ctx, nil, v.charges(pawl.Budget{meter: n}))
+	_, err := v.record(nil, v.charges(pawl.Budget{meter: n}))
 	return err
 }
 
@@ -65,9 +65,8 @@ func (v *visit) Cap(ctx context.Context, meter string, n int64) error {
 	if err := v.open(); err != nil {
 		return err
 	}
-	_, err := v.h.e.store.Append(ctx, v.h.lease, store.Batch{Caps: []store.Counter{{Meter: meter, Cap: n}}})
-	if err != nil {
-		return v.breaks(err)
+	if _, err := v.append(store.Batch{Caps: []store.Counter{{Meter: meter, Cap: n}}}); err != nil {
+		return err
 	}
 	if meter != pawl.MeterRuntime {
 		return nil

@@ -26,7 +26,7 @@ func (v *visit) Emit(ctx context.Context, typ string, data []byte, lasting bool)
 		v.h.e.hub.publish(pawl.Logged{Type: typ, Run: v.h.run.ID, At: v.h.e.now(ctx), Data: data})
 		return nil
 	}
-	if err := v.loadEvents(ctx); err != nil {
+	if err := v.loadEvents(); err != nil {
 		return err
 	}
 	name := ""
@@ -54,7 +54,7 @@ func (v *visit) Emit(ctx context.Context, typ string, data []byte, lasting bool)
 	if known {
 		v.note("diverged", encode(map[string]any{"event": typ, "number": key}))
 	}
-	_, err := v.record(ctx, []store.Row{{Stream: store.Event, Key: key, Data: ev.bytes()}}, nil)
+	_, err := v.record([]store.Row{{Stream: store.Event, Key: key, Data: ev.bytes()}}, nil)
 	return err
 }
 
@@ -68,14 +68,18 @@ func (v *visit) emitting(ctx context.Context) error {
 	return nil
 }
 
-func (v *visit) loadEvents(ctx context.Context) error {
+func (v *visit) loadEvents() error {
 	v.mu.Lock()
 	loaded := v.eventsLoaded
 	v.mu.Unlock()
 	if loaded {
 		return nil
 	}
-	rows, err := v.h.e.store.Read(ctx, everything, v.h.run.ID, store.Query{Stream: store.Event, After: v.h.rec.Events})
+	var rows []store.Row
+	err := v.h.patiently(v.base, func() (err error) {
+		rows, err = v.h.e.store.Read(v.base, everything, v.h.run.ID, store.Query{Stream: store.Event, After: v.h.rec.Events})
+		return err
+	})
 	if err != nil {
 		return v.breaks(err)
 	}

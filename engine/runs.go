@@ -151,7 +151,7 @@ func (r *runs) retry(ctx context.Context, id string) (out pawl.Run, err error) {
 			return out, &pawl.Error{Code: pawl.CodeNotFound, Text: fmt.Sprintf("workflow %s is not registered here", run.Kind())}
 		}
 	}
-	ch, err := r.e.restart(p, run, r.e.now(ctx), nil, r.c.User)
+	ch, err := r.e.restart(ctx, p, run, r.e.now(ctx), nil, r.c.User)
 	if err != nil {
 		return out, err
 	}
@@ -197,18 +197,26 @@ func (r *runs) fork(ctx context.Context, id string, step int64, state json.RawMe
 			return out, invalid("state: %v", err)
 		}
 	}
-	s, err := p.Decode(raw)
+	s, err := p.decode(raw)
 	if err != nil {
 		return out, invalid("state: %v", err)
 	}
-	if raw, err = p.encode(s, at.After); err != nil {
+	// A note or a wait may stand behind the row that carries the state; that one says where the run went with it.
+	to, err := r.e.headOf(ctx, r.scope(), run.ID, at.Last)
+	if err != nil {
 		return out, err
 	}
-	mv, err := p.m.Fork(at.After, r.e.now(ctx))
+	if raw, err = p.encode(s, to.After); err != nil {
+		return out, err
+	}
+	mv, err := p.m.Fork(to.After, r.e.now(ctx))
 	if err != nil {
 		return out, conflict("step %d of run %s: %v", step, run.ID, err)
 	}
-	head.ForkOf, head.ForkStep, head.Ancestors, head.Origin = run.ID, step, nil, ""
+	if head.Input, err = r.e.input(ctx, run.ID, head); err != nil {
+		return out, err
+	}
+	head.Large, head.ForkOf, head.ForkStep, head.Ancestors, head.Origin = "", run.ID, step, nil, ""
 	b := birth{p: p, id: newID(), tenant: run.Tenant, user: r.c.User, priority: run.Priority, head: head}
 	b.root = b.id
 	n, err := b.row(mv, raw)
@@ -306,12 +314,22 @@ func (r *runs) calls(ctx context.Context, id string, step int64) (out []pawl.Mad
 
 func (r *runs) Events(ctx context.Context, id string, after int64) iter.Seq2[pawl.Logged, error] {
 	return func(yield func(pawl.Logged, error) bool) {
-		run, _, _, err := r.follow(ctx, id)
-		if err != nil {
-			yield(pawl.Logged{}, coded("events", id, err))
-			return
+		// A merged run's own events come first, up to its merge: a cursor belongs to the run that its events name.
+		for range 10 {
+			if !r.e.events(ctx, r.scope(), id, after, yield) {
+				return
+			}
+			run, err := r.e.store.Get(ctx, r.scope(), id)
+			if err != nil {
+				yield(pawl.Logged{}, coded("events", id, err))
+				return
+			}
+			rec, _, err := parts(run)
+			if err != nil || rec.Merged == "" {
+				return
+			}
+			id, after = rec.Merged, 0
 		}
-		r.e.events(ctx, r.scope(), run.ID, after, yield)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"pawl"
@@ -36,9 +37,18 @@ func (p *program) first(input []byte) (raw []byte, err error) {
 	return p.encode(s, "start")
 }
 
+// decode reads a stored state. Types may have methods of their own that do it, and those may panic.
+func (p *program) decode(raw []byte) (s any, err error) {
+	err = guard("the state's type", func() (err error) { s, err = p.Decode(raw); return err })
+	return s, err
+}
+
 // encode is the stored form of a state.
-func (p *program) encode(s any, node string) ([]byte, error) {
-	raw, err := p.Encode(s)
+func (p *program) encode(s any, node string) (raw []byte, err error) {
+	err = guard("the state's type", func() (err error) { raw, err = p.Encode(s); return err })
+	if pawl.Coded(err) != nil && pawl.Coded(err).Code == pawl.CodeInternal && strings.HasPrefix(err.Error(), "panic") {
+		return nil, err
+	}
 	if err != nil {
 		return nil, pawl.Permanent(&pawl.Error{Code: pawl.CodeInvalid, Node: node, Text: fmt.Sprintf("node %q: state %v", node, err)})
 	}
@@ -88,6 +98,12 @@ func (b birth) row(mv machine.Move, raw []byte) (store.NewRun, error) {
 		Entry: mv.Log[0], Attempt: rec.Attempt, Version: b.p.Shape.Version, Last: rec.Full, Full: rec.Full, Hash: rec.Hash,
 	}, delta.Full(raw))}}
 	rows = append(rows, eventRows(mv.Events)...)
+	rows = append(rows, store.Row{Stream: store.Audit, Data: encode(audit{By: b.user, Did: string(mv.What)})})
+	if len(b.head.Input) > inline {
+		b.head.Large = hash(b.head.Input)
+		rows = append(rows, store.Row{Stream: store.Blob, Key: b.head.Large, Data: b.head.Input})
+		b.head.Input = nil
+	}
 	row, err := rec.Encode()
 	if err != nil {
 		return store.NewRun{}, err
@@ -108,12 +124,16 @@ func eventRows(es []machine.Event) (rows []store.Row) {
 
 // restart makes the change by which the next attempt of an ended run begins. It holds only while the run stays as it was
 // read.
-func (e *Engine) restart(p *program, run store.Run, now time.Time, waiters []machine.Waiter, by string) (store.Change, error) {
+func (e *Engine) restart(ctx context.Context, p *program, run store.Run, now time.Time, waiters []machine.Waiter, by string) (store.Change, error) {
 	rec, head, err := parts(run)
 	if err != nil {
 		return store.Change{}, err
 	}
-	raw, err := p.first(head.Input)
+	input, err := e.input(ctx, run.ID, head)
+	if err != nil {
+		return store.Change{}, err
+	}
+	raw, err := p.first(input)
 	if err != nil {
 		return store.Change{}, err
 	}
@@ -142,6 +162,14 @@ func (e *Engine) restart(p *program, run store.Run, now time.Time, waiters []mac
 		Run: run.ID, Epoch: run.Epoch, Takeover: true, Status: string(next.Status), Node: next.Node, Version: p.Shape.Version,
 		Row: row, Add: rows, Counters: p.caps(head.Budget), Seen: next.Inbox,
 	}, nil
+}
+
+// input is what a run was started with.
+func (e *Engine) input(ctx context.Context, run string, head Head) ([]byte, error) {
+	if head.Large != "" {
+		return e.blob(ctx, everything, run, head.Large)
+	}
+	return head.Input, nil
 }
 
 // parts decodes what is stored of a run.
@@ -244,7 +272,7 @@ func (e *Engine) existing(ctx context.Context, c pawl.Caller, p *program, owner,
 	}
 	switch {
 	case rec.Status == pawl.StatusFailed || rec.Status == pawl.StatusCancelled:
-		ch, err := e.restart(p, run, now, nil, c.User)
+		ch, err := e.restart(ctx, p, run, now, nil, c.User)
 		if err != nil {
 			return s, false, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"pawl"
 	"pawl/internal/machine"
@@ -11,42 +12,40 @@ import (
 )
 
 // tell makes the letters of an ending run to those who wait for it. A merged run's waiters go to the owner of the key.
-func (h *hand) tell(ctx context.Context, rec *machine.Record, mv machine.Move, others *[]store.Change) ([]store.Letter, error) {
+func (h *hand) tell(ctx context.Context, rec machine.Record, out []byte, mv machine.Move, others *[]store.Change) ([]store.Letter, error) {
 	if mv.What == machine.Merges {
 		return h.handOver(ctx, rec, others)
 	}
-	out, err := h.output(ctx, rec, mv)
-	if err != nil {
-		return nil, err
-	}
-	return results(h.run, *rec, out), nil
+	return results(h.run, rec, out), nil
 }
 
-func (h *hand) output(ctx context.Context, rec *machine.Record, mv machine.Move) ([]byte, error) {
-	if len(rec.Waiters) == 0 || rec.Status != pawl.StatusSucceeded || rec.Large == "" {
-		return rec.Output, nil
-	}
-	return nil, nil // too large to be sent along: the parent reads it from the child
-}
-
-// results are the letters by which waiters get a run's end, as an entry of their journal.
+// results are the letters by which waiters get a run's end, as an entry of their journal. A large output is copied: it must
+// outlive the run that made it.
 func results(r store.Run, rec machine.Record, out []byte) (letters []store.Letter) {
 	for _, w := range rec.Waiters {
-		en := entry{Visit: w.Visit, Kind: kindChild, Key: w.Key, Run: r.ID}
+		en := entry{Visit: w.Visit, Try: w.Try, Kind: kindChild, Key: w.Key, Family: w.Family, Run: r.ID}
+		var rows []store.Row
 		if rec.Status == pawl.StatusSucceeded {
 			en.Result = out
-			if rec.Large != "" {
-				en.Blob = r.ID + "/" + rec.Large
-			}
+			rows = aside(w.Run, &en)
 		} else {
 			en.Err = &pawl.Error{Code: errCode(rec), Run: r.ID, Text: errText(r, rec), Err: runError(r, rec)}
 		}
-		letters = append(letters, store.Letter{Run: w.Run, Add: []store.Row{
-			{Stream: store.Call, Data: encode(en)},
-			{Stream: store.Inbox, Data: encode(machine.Letter{Child: &machine.Child{Family: familyOf(w.Key), Visit: w.Visit, Failed: en.Err != nil}})},
-		}})
+		told := machine.Child{Family: w.Family, Visit: w.Visit, Failed: en.Err != nil, Person: rec.Person}
+		letters = append(letters, store.Letter{Run: w.Run, Add: append(rows,
+			callRow(en), store.Row{Stream: store.Inbox, Data: encode(machine.Letter{Child: &told})})})
 	}
 	return letters
+}
+
+// aside puts a large result of an entry into a blob of the run whose journal it goes to.
+func aside(run string, en *entry) []store.Row {
+	if len(en.Result) <= inline {
+		return nil
+	}
+	key, data := hash(en.Result), en.Result
+	en.Blob, en.Result = run+"/"+key, nil
+	return []store.Row{{Stream: store.Blob, Key: key, Data: data}}
 }
 
 func errCode(rec machine.Record) string {
@@ -74,12 +73,8 @@ func runError(r store.Run, rec machine.Record) *pawl.RunError {
 
 // handOver sends a merged run's waiters to the owner of its key: as a letter while the owner is under way, as the result
 // where it has succeeded, with its next attempt where it has failed.
-func (h *hand) handOver(ctx context.Context, rec *machine.Record, others *[]store.Change) (letters []store.Letter, err error) {
-	owner, err := h.e.store.Get(ctx, everything, rec.Merged)
-	if err != nil {
-		return nil, err
-	}
-	orec, _, err := parts(owner)
+func (h *hand) handOver(ctx context.Context, rec machine.Record, others *[]store.Change) (letters []store.Letter, err error) {
+	owner, orec, err := h.e.owner(ctx, rec.Merged)
 	if err != nil {
 		return nil, err
 	}
@@ -89,29 +84,42 @@ func (h *hand) handOver(ctx context.Context, rec *machine.Record, others *[]stor
 		if p == nil || p.Shape.Version != owner.Version {
 			p = h.p
 		}
-		ch, err := h.e.restart(p, owner, h.e.now(ctx), rec.Waiters, h.run.User)
+		ch, err := h.e.restart(ctx, p, owner, h.e.now(ctx), rec.Waiters, h.run.User)
 		if err != nil {
 			return nil, err
 		}
 		*others = append(*others, ch)
 	case orec.Status.Ended():
+		out, err := h.e.output(ctx, owner.ID, orec)
+		if err != nil {
+			return nil, err
+		}
 		orec.Waiters = rec.Waiters
-		letters = results(owner, orec, orec.Output)
-	default:
+		letters = results(owner, orec, out)
+	case len(rec.Waiters) > 0:
 		l := store.Letter{Run: owner.ID, Live: true}
 		for _, w := range rec.Waiters {
 			l.Add = append(l.Add, store.Row{Stream: store.Inbox, Data: encode(machine.Letter{Waiter: &w})})
 		}
-		if len(l.Add) > 0 {
-			letters = append(letters, l)
-		}
+		letters = append(letters, l)
 	}
 	return letters, nil
 }
 
-// merge ends this run, whose key another one owns.
-func (h *hand) merge(ctx context.Context, t machine.Tick, owner string) error {
-	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Merge(r, t, owner) }})
+// merge ends this run, whose key another one owns. It fails instead where nobody would ever be told the end (the owner waits
+// for this run), and where another user would be told it.
+func (h *hand) merge(ctx context.Context, t machine.Tick, key, taken string) error {
+	owner, _, err := h.e.owner(ctx, taken)
+	if err != nil {
+		return err
+	}
+	if owner.ID == h.run.ID || slices.Contains(h.head.Ancestors, owner.ID) {
+		return h.fail(ctx, t, h.at(conflict("key %q is owned by run %s, which waits for this one", key, owner.ID)))
+	}
+	if owner.User != h.run.User {
+		return h.fail(ctx, t, h.at(conflict("key %q is owned by a run of another user", key)))
+	}
+	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Merge(r, t, owner.ID) }})
 }
 
 // orphans are letters that cancel the children of a visit that is over before they are.

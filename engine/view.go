@@ -53,10 +53,10 @@ func (e *Engine) view(ctx context.Context, r store.Run, whole bool) (pawl.Run, e
 	if !whole {
 		return out, nil
 	}
-	out.Input, out.Output = head.Input, rec.Output
-	if rec.Large != "" {
-		out.Output, err = e.blob(ctx, everything, r.ID, rec.Large)
+	if out.Input, err = e.input(ctx, r.ID, head); err != nil {
+		return out, err
 	}
+	out.Output, err = e.output(ctx, r.ID, rec)
 	return out, err
 }
 

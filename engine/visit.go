@@ -22,6 +22,7 @@ type visit struct {
 	n      *host.Node
 	node   int
 	began  time.Time
+	base   context.Context // of the hand: what is read and recorded does not end with node code's contexts
 	ctx    context.Context // of the node
 	cancel context.CancelCauseFunc
 	timers []*time.Timer
@@ -31,6 +32,7 @@ type visit struct {
 	why          error         // why it is closed
 	dead         chan struct{} // made by the first call; closed when calls must end too
 	fault        error         // the store did not take what was to be recorded
+	over         bool          // nothing is recorded any more
 	answered     bool
 	keys         map[string]bool
 	made         int // calls begun
@@ -50,6 +52,7 @@ type visit struct {
 	kin          []machine.Family
 	births       []store.NewRun // children to be created
 	restarts     []store.Change // of children, for a new try
+	letters      []store.Letter // to children that others run
 	later        []store.NewRun // background runs, created if the node commits
 	clock        *time.Timer    // of the runtime budget
 }
@@ -57,7 +60,7 @@ type visit struct {
 var _ host.Host = (*visit)(nil)
 
 func (h *hand) newVisit(ctx context.Context) *visit {
-	v := &visit{h: h, began: time.Now(), loaded: h.fresh, eventsLoaded: h.fresh}
+	v := &visit{h: h, base: ctx, began: time.Now(), loaded: h.fresh, eventsLoaded: h.fresh}
 	seen := host.Host(v)
 	if around := h.e.c.Around; around != nil {
 		seen = around(v)
@@ -178,6 +181,7 @@ func (v *visit) execute(state any) (next any, err error) {
 	e := v.await(done)
 	v.close(pawl.ErrClosed)
 	v.settle()
+	v.finished()
 	if v.h.e.c.Trace.Visit != nil {
 		v.h.e.c.Trace.Visit(Visited{Run: v.h.run.ID, Workflow: v.h.run.Workflow, Node: n.Name, Visit: v.h.rec.Visit, Try: v.h.rec.Try, Took: time.Since(v.began), Err: e.err})
 	}
@@ -318,7 +322,7 @@ func (v *visit) charged() error {
 		return nil
 	}
 	const key = "\x00costs" // no call can have this key
-	if err := v.load(v.ctx); err != nil {
+	if err := v.load(); err != nil {
 		return err
 	}
 	v.mu.Lock()
@@ -327,19 +331,24 @@ func (v *visit) charged() error {
 	if done {
 		return nil
 	}
-	_, err := v.record(v.ctx, []store.Row{callRow(entry{Visit: v.h.rec.Visit, Kind: kindCosts, Key: key})}, v.charges(v.n.Costs))
+	_, err := v.record([]store.Row{callRow(entry{Visit: v.h.rec.Visit, Kind: kindCosts, Key: key})}, v.charges(v.n.Costs))
 	return err
 }
 
 // load reads what earlier executions of this visit have recorded.
-func (v *visit) load(ctx context.Context) error {
+func (v *visit) load() error {
 	v.mu.Lock()
 	loaded := v.loaded
 	v.mu.Unlock()
 	if loaded {
 		return nil
 	}
-	j, told, err := v.h.e.journal(ctx, v.h.run.ID, v.h.rec)
+	var j map[string]*entry
+	var told map[string]int
+	err := v.h.patiently(v.base, func() (err error) {
+		j, told, err = v.h.e.journal(v.base, v.h.run.ID, v.h.rec)
+		return err
+	})
 	if err != nil {
 		return v.breaks(err)
 	}
@@ -372,21 +381,20 @@ func (e *Engine) journal(ctx context.Context, run string, rec machine.Record) (j
 		en.seq = row.Seq
 		j[en.Key] = en
 		if en.Kind == kindChild {
-			told[familyOf(en.Key)]++
+			told[en.Family]++
 		}
 	}
 	return j, told, nil
 }
 
 // record appends rows and charges under the lease. A refused charge is a *pawl.BudgetError.
-func (v *visit) record(ctx context.Context, rows []store.Row, charges []store.Charge) ([]int64, error) {
+func (v *visit) record(rows []store.Row, charges []store.Charge) ([]int64, error) {
 	if len(rows)+len(charges) == 0 {
 		return nil, nil
 	}
-	// The call is over and must be recorded even where its own context has ended.
-	got, err := v.h.e.store.Append(context.WithoutCancel(ctx), v.h.lease, store.Batch{Rows: rows, Charges: charges})
+	got, err := v.append(store.Batch{Rows: rows, Charges: charges})
 	if err != nil {
-		return nil, v.breaks(err)
+		return nil, err
 	}
 	if r := got.Refused; r != nil {
 		return nil, &pawl.BudgetError{Meter: r.Meter, Used: r.Used, Cap: r.Cap}
@@ -409,6 +417,49 @@ func (v *visit) record(ctx context.Context, rows []store.Row, charges []store.Ch
 	return got.Seqs, nil
 }
 
+// append records a batch, with the hand's context: what has happened is recorded even where the call's own context has
+// ended. After the end of the execution nothing is: the next one may be under way, and would be told something else.
+func (v *visit) append(b store.Batch) (got store.Receipt, err error) {
+	v.mu.Lock()
+	if v.over {
+		v.mu.Unlock()
+		return got, pawl.ErrClosed
+	}
+	v.under++
+	v.mu.Unlock()
+	defer v.leave()
+	err = v.h.patiently(v.base, func() (err error) {
+		got, err = v.h.e.store.Append(v.base, v.h.lease, b)
+		return err
+	})
+	if err != nil {
+		return got, v.breaks(err)
+	}
+	return got, nil
+}
+
+// finished says that nothing is recorded from now on, and waits for what is being recorded at this moment.
+func (v *visit) finished() {
+	v.mu.Lock()
+	v.over = true
+	v.mu.Unlock()
+	v.settle()
+}
+
+// patiently repeats what the store could not do, for as long as a run in hand waits for it. It is only for what has
+// certainly not been done: an unknown outcome is not repeated.
+func (h *hand) patiently(ctx context.Context, do func() error) error {
+	began := time.Now()
+	for {
+		err := do()
+		if !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil || h.interrupted() != nil || time.Since(began) > h.e.c.Outage {
+			return err
+		}
+		h.e.c.Trace.fault("record", err)
+		wait(ctx, 200*time.Millisecond, nil)
+	}
+}
+
 func callRow(en entry) store.Row { return store.Row{Stream: store.Call, Data: encode(en)} }
 
 // brings adds what the visit leaves for the commit: questions and children with a park, background runs with an advance.
@@ -417,6 +468,7 @@ func (v *visit) brings(ch *store.Change, c commit) (others []store.Change) {
 	defer v.mu.Unlock()
 	if c.parks {
 		ch.Ask, ch.Create = v.asks, v.births
+		ch.Letters = append(ch.Letters, v.letters...)
 		return v.restarts
 	}
 	if c.background {

@@ -125,6 +125,7 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 		if now := time.Now(); swept.IsZero() || now.Sub(swept) >= time.Minute {
 			swept = now
 			w.e.c.Trace.fault("sweep", w.e.sweep(ctx, w.root))
+			w.e.c.Trace.fault("expire", w.e.expire(ctx))
 		}
 		free := w.claims()
 		if len(w.e.kinds) == 0 { // no kinds would mean every kind
@@ -270,9 +271,11 @@ func (w *worker) keep(ctx context.Context) {
 
 func (w *worker) renew(ctx context.Context) {
 	var ls []store.Lease
+	hands := map[string]*hand{} // those that are asked for: another may have the run in hand when the answer comes
 	w.mu.Lock()
 	for _, h := range w.hands {
 		ls = append(ls, h.lease)
+		hands[h.run.ID] = h
 	}
 	w.mu.Unlock()
 	held, err := w.e.store.Renew(ctx, w.id, ls, w.e.c.Lease)
@@ -283,9 +286,7 @@ func (w *worker) renew(ctx context.Context) {
 		return
 	}
 	for _, r := range held {
-		w.mu.Lock()
-		h := w.hands[r.Run]
-		w.mu.Unlock()
+		h := hands[r.Run]
 		switch {
 		case h == nil:
 		case r.Lost:
@@ -357,7 +358,7 @@ func (e *Engine) sweep(ctx context.Context, root string) error {
 		held := store.Filter{Workflow: name, Root: root, Statuses: liveStatuses, Outcome: machine.OutcomeHeld}
 		faults = append(faults, e.each(ctx, held, func(r store.Run) error {
 			rec, _, err := parts(r)
-			if p := e.byKind[r.Kind()]; err != nil || p == nil || !p.fits(r, rec) || !r.Due.IsZero() {
+			if p := e.byKind[r.Kind()]; err != nil || p == nil || !p.fits(r, rec) || !r.Due.IsZero() || e.wasHeldHere(r) {
 				return err
 			}
 			err = e.store.Apply(ctx, store.Change{Run: r.ID, Letters: []store.Letter{letter(r.ID, machine.Letter{Wake: "version"})}})
@@ -366,6 +367,31 @@ func (e *Engine) sweep(ctx context.Context, root string) error {
 		}))
 	}
 	return errors.Join(faults...)
+}
+
+// heldHere remembers that this engine could not go on with a run, so that it is not woken for it again and again.
+func (e *Engine) heldHere(r store.Run) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.held[r.ID] = r.Epoch
+}
+
+func (e *Engine) wasHeldHere(r store.Run) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	epoch, ok := e.held[r.ID]
+	return ok && epoch == r.Epoch
+}
+
+// expire removes what has outlived its retention, a bounded number of runs at a time.
+func (e *Engine) expire(ctx context.Context) error {
+	for range 10 {
+		n, err := e.store.Expire(ctx, 100)
+		if err != nil || n < 100 {
+			return err
+		}
+	}
+	return nil
 }
 
 // each calls f for every run that a filter lets through.

@@ -135,7 +135,8 @@ type Ask struct {
 	After time.Duration
 }
 
-// Answer closes a question in a Change and replaces its Row. It is refused with ErrStale if the question is not open.
+// Answer closes a question in a Change and replaces its Row. It is refused with ErrStale if the question is not open, or
+// its time has passed by the store's clock.
 type Answer struct {
 	ID  string
 	Row []byte

@@ -88,7 +88,7 @@ legal. A run cannot end before its holder has read every letter.
 	line("| children of children | %d deep | the call fails with `%s` |", pawl.MaxDepth, pawl.CodeExhausted)
 	line("| background runs of background runs | %d generations | the call fails with `%s` |", pawl.MaxGenerations, pawl.CodeExhausted)
 	line("| a wait that the worker sits out | %s | the run is parked |", machine.Patience)
-	line("\n## The engine's own events\n\nThey are written in the transaction of what they tell. The last event of an attempt is always `%s`.\n", machine.EventEnded)
+	line("\n## The engine's own events\n\nThey are written in the transaction of what they tell. The last event of an attempt is `%s`, or `%s`, and then the events of the other run follow.\n", machine.EventEnded, machine.EventMerged)
 	for _, e := range events(t) {
 		line("- `%s`: %s", e, eventTexts[e])
 	}
@@ -105,6 +105,7 @@ var eventTexts = map[string]string{
 	machine.EventMigrated:  "the run goes on in another version of its graph.",
 	machine.EventStopped:   "its worker stopped; the next one goes on.",
 	machine.EventEnded:     "the run has ended: status, terminal, outcome, error.",
+	machine.EventMerged:    "another run owns the key, and this one ends in it.",
 	machine.EventRestarted: "the next attempt of the run begins.",
 	machine.EventAnswered:  "a person's answer was accepted. It comes with the answer, not with a happening of the table.",
 	machine.EventCancel:    "somebody asked for the run to end. It comes with the letter.",

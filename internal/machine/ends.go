@@ -86,9 +86,10 @@ func ofVisit(w Wait) bool { return w.Kind == pawl.WaitsForAnswer || w.Kind == pa
 // Patience is the longest wait that a worker sits out instead of parking.
 const Patience = time.Second
 
-// Park throws a visit away until what it waits for has come. Waits replace the record's, and families too, but for those
-// that this execution did not come to and whose children are under way.
-func (m Machine) Park(r Record, t Tick, waits []Wait, families []Family) (Move, error) {
+// Park throws a visit away until what it waits for has come. waits are those that this execution came to; kept ones of
+// earlier executions stay, but do not wake the run once their time has passed: nobody would look at them. Families that this
+// execution did not come to stay too.
+func (m Machine) Park(r Record, t Tick, waits, kept []Wait, families []Family) (Move, error) {
 	if len(waits) == 0 {
 		return Move{}, fmt.Errorf("%w: park without anything to wait for", pawl.ErrTransition)
 	}
@@ -96,20 +97,23 @@ func (m Machine) Park(r Record, t Tick, waits []Wait, families []Family) (Move, 
 		return Move{}, err
 	}
 	next := m.settle(r, t)
-	next.Waits, next.Families = slices.Clone(waits), slices.Clone(families)
+	next.Waits, next.Families = slices.Concat(waits, kept), slices.Clone(families)
 	for _, f := range r.Families {
-		if _, again := next.Family(f.Key); !again && f.Done < f.Started {
+		if _, again := next.Family(f.Key); again {
+			continue
+		}
+		next.Families = append(next.Families, f)
+		if _, waits := next.Wait(pawl.WaitsForChild, f.Key); !waits && f.Done < f.Started {
 			next.Waits = append(next.Waits, Wait{Kind: pawl.WaitsForChild, Key: f.Key})
-			next.Families = append(next.Families, f)
 		}
 	}
 	mv := Move{Release: true, After: -1}
 	var fresh []pawl.Waiting
-	for _, w := range waits {
+	for i, w := range slices.Concat(waits, kept) {
 		if w.Kind == pawl.WaitsForAnswer {
 			next.Idle = true
 		}
-		if !w.Due.IsZero() {
+		if !w.Due.IsZero() && (i < len(waits) || w.Due.After(t.Now)) {
 			d := max(w.Due.Sub(t.Now), 0)
 			if mv.After < 0 || d < mv.After {
 				mv.After = d
@@ -126,9 +130,10 @@ func (m Machine) Park(r Record, t Tick, waits []Wait, families []Family) (Move, 
 	return m.commit(mv, next, Parks)
 }
 
-// Stop gives a run back between two visits, or throws the visit under way away, because the worker stops.
-func (m Machine) Stop(r Record, t Tick) (Move, error) {
-	mv := Move{Release: true, Events: []Event{{EventStopped, Parked{Node: r.Node}}}}
+// Stop gives a run back between two visits, or throws the visit under way away, because the worker stops or the store has
+// failed it. It is due again after a while.
+func (m Machine) Stop(r Record, t Tick, after time.Duration) (Move, error) {
+	mv := Move{Release: true, After: after, Events: []Event{{EventStopped, Parked{Node: r.Node}}}}
 	return m.commit(mv, m.settle(r, t), Stops)
 }
 
@@ -195,9 +200,10 @@ func Receive(r Record, letters []Letter, upto int64) Record {
 			next.Cancel = l.Cancel
 		case l.Answer != "": // the answer is in the journal: nobody waits for it any more
 			next.Waits = only(next.Waits, func(w Wait) bool { return w.Question != l.Answer })
-		case l.Waiter != nil:
+		case l.Waiter != nil && !slices.Contains(next.Waiters, *l.Waiter):
 			next.Waiters = append(next.Waiters, *l.Waiter)
 		case l.Child != nil && l.Child.Visit == r.Visit:
+			next.Credit = max(next.Credit, l.Child.Person)
 			for i := range next.Families {
 				if f := &next.Families[i]; f.Key == l.Child.Family {
 					f.hear(l.Child.Failed)

@@ -27,7 +27,7 @@ func TestFamily(t *testing.T) {
 			if known, ok := rec.Family("k"); ok {
 				f = f.Catch(known)
 			}
-			mv, err := m.Park(rec, machine.Tick{Now: noon}, []machine.Wait{{Kind: pawl.WaitsForChild, Key: "k"}}, []machine.Family{f})
+			mv, err := m.Park(rec, machine.Tick{Now: noon}, []machine.Wait{{Kind: pawl.WaitsForChild, Key: "k"}}, nil, []machine.Family{f})
 			if err != nil {
 				t.Fatal(err)
 			}

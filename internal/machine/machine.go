@@ -260,10 +260,12 @@ func (m Machine) end(mv Move, next Record, what Happening, t Tick) (Move, error)
 		return Move{}, err
 	}
 	mv.End, mv.Release = true, true
-	ended := Ended{Status: mv.Next.Status, Terminal: mv.Next.Node, Outcome: mv.Next.Outcome, MergedInto: mv.Next.Merged, Err: mv.Next.Err}
-	if what == Merges { // it came to no terminal
-		ended.Terminal = ""
+	if what == Merges { // it came to no terminal: its watchers see the owner's
+		mv.Events = append(mv.Events, Event{EventMerged, Merged{Into: mv.Next.Merged}})
+		return mv, nil
 	}
-	mv.Events = append(mv.Events, Event{EventEnded, ended})
+	mv.Events = append(mv.Events, Event{EventEnded, Ended{
+		Status: mv.Next.Status, Terminal: mv.Next.Node, Outcome: mv.Next.Outcome, Err: mv.Next.Err,
+	}})
 	return mv, nil
 }

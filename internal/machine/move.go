@@ -62,6 +62,7 @@ const (
 	EventMigrated  = "pawl.migrated"
 	EventStopped   = "pawl.interrupted"
 	EventEnded     = "pawl.ended"
+	EventMerged    = "pawl.merged"
 	EventRestarted = "pawl.restarted"
 	EventAnswered  = "pawl.answered"
 	EventCancel    = "pawl.cancel_requested"
@@ -93,11 +94,15 @@ type Parked struct {
 
 // Ended is the data of EventEnded.
 type Ended struct {
-	Status     pawl.Status `json:"status"`
-	Terminal   string      `json:"terminal,omitempty"`
-	Outcome    string      `json:"outcome,omitempty"`
-	MergedInto string      `json:"mergedInto,omitempty"`
-	Err        *pawl.Error `json:"error,omitempty"`
+	Status   pawl.Status `json:"status"`
+	Terminal string      `json:"terminal,omitempty"`
+	Outcome  string      `json:"outcome,omitempty"`
+	Err      *pawl.Error `json:"error,omitempty"`
+}
+
+// Merged is the data of EventMerged.
+type Merged struct {
+	Into string `json:"into"`
 }
 
 // Begun is the data of EventStarted, EventRestarted and EventMigrated.

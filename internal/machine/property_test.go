@@ -123,9 +123,9 @@ func (l *life) decide(t *rapid.T, tick machine.Tick) (machine.Move, error) {
 	case 18:
 		return l.m.Retry(l.rec, tick, cause, time.Duration(rapid.IntRange(0, 3000).Draw(t, "after"))*time.Millisecond)
 	case 19:
-		return l.m.Park(l.rec, tick, l.waits(t), []machine.Family{{Key: "k", N: 5, Started: rapid.IntRange(0, 5).Draw(t, "started")}})
+		return l.m.Park(l.rec, tick, l.waits(t), nil, []machine.Family{{Key: "k", N: 5, Started: rapid.IntRange(0, 5).Draw(t, "started")}})
 	case 20:
-		return l.m.Stop(l.rec, tick)
+		return l.m.Stop(l.rec, tick, 0)
 	case 21:
 		return machine.Hold(l.rec, tick, rapid.SampledFrom([]string{"gone", "changed"}).Draw(t, "why"))
 	case 22:

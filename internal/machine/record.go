@@ -46,6 +46,8 @@ type Record struct {
 	Mark    time.Time `json:"m,omitzero"`   // runtime is counted up to here
 	Runtime int64     `json:"r,omitempty"`  // milliseconds
 	Idle    bool      `json:"j,omitempty"`  // waits for a person, or for a version, since Mark
+	Person  int64     `json:"pe,omitempty"` // milliseconds of this attempt in which it waited for people, in children too
+	Credit  int64     `json:"cr,omitempty"` // milliseconds since Mark in which a child waited for people
 	Grace   bool      `json:"p,omitempty"`  // Runtime was spent and an error edge taken
 	Before  int64     `json:"bc,omitempty"` // micro-dollars of earlier attempts
 
@@ -85,9 +87,11 @@ type Cancel struct {
 
 // Waiter is a visit of another run that waits for this one under a key of its journal.
 type Waiter struct {
-	Run   string `json:"r"`
-	Visit int64  `json:"v"`
-	Key   string `json:"k"`
+	Run    string `json:"r"`
+	Visit  int64  `json:"v"`
+	Try    int    `json:"t,omitempty"` // that the child's attempt belongs to: its failure does not count in a later one
+	Key    string `json:"k"`
+	Family string `json:"f"`
 }
 
 // Letter is what others tell the holder of a run. One of its fields is set.
@@ -104,6 +108,7 @@ type Child struct {
 	Family string `json:"f"`
 	Visit  int64  `json:"v"`
 	Failed bool   `json:"x,omitempty"`
+	Person int64  `json:"p,omitempty"` // milliseconds in which the child waited for people
 }
 
 // Encode turns a record into the bytes of a run's row. It is written with every commit, so by hand: Decode is the
@@ -132,6 +137,8 @@ func (r *Record) Encode() ([]byte, error) {
 	o.Time("q", r.Ended)
 	o.Time("m", r.Mark)
 	o.Int("r", r.Runtime)
+	o.Int("pe", r.Person)
+	o.Int("cr", r.Credit)
 	o.Flag("j", r.Idle)
 	o.Flag("p", r.Grace)
 	o.Int("bc", r.Before)
@@ -207,7 +214,7 @@ func (r *Record) RetryIn(now time.Time) time.Duration {
 func (r *Record) Used(now time.Time) time.Duration {
 	d := time.Duration(r.Runtime) * time.Millisecond
 	if !r.Idle && !r.Mark.IsZero() && r.Ended.IsZero() {
-		d += max(now.Sub(r.Mark), 0)
+		d += max(now.Sub(r.Mark)-time.Duration(r.Credit)*time.Millisecond, 0)
 	}
 	return d
 }
@@ -215,10 +222,15 @@ func (r *Record) Used(now time.Time) time.Duration {
 // account counts the runtime up to now. took is what an execution took that began while the record said Idle: whoever
 // answered is no longer waited for. What is less than a millisecond stays to be counted, or short visits would be free.
 func (r *Record) account(now time.Time, took time.Duration) {
-	used := r.Used(now)
+	used, passed := r.Used(now), max(now.Sub(r.Mark), 0)
 	if r.Idle {
-		used += min(max(took, 0), max(now.Sub(r.Mark), 0))
+		took = min(max(took, 0), passed)
+		used += took
+		r.Person += (passed - took).Milliseconds()
+	} else {
+		r.Person += min(r.Credit, passed.Milliseconds())
 	}
+	r.Credit = 0
 	r.Runtime = used.Milliseconds()
 	r.Mark = now.Add(-(used % time.Millisecond))
 }

@@ -138,13 +138,13 @@ func (s *story) decide(w []string) {
 		s.made(s.fail(cause(w[1]), w[2:]))
 	case "park":
 		waits, families := s.waits(w[1:])
-		s.made(m.Park(r, t, waits, families))
+		s.made(m.Park(r, t, waits, nil, families))
 	case "cancel":
 		s.made(machine.Cancelled(r, t))
 	case "merge":
 		s.made(m.Merge(r, t, strings.Join(w[1:], " ")))
 	case "stop":
-		s.made(m.Stop(r, t))
+		s.made(m.Stop(r, t, 0))
 	case "hold":
 		s.made(machine.Hold(r, t, strings.Join(w[1:], " ")))
 	case "restart":

@@ -237,7 +237,7 @@ func (t *tx) rest(r *run, c *store.Change, owner bool) error {
 	}
 	for _, a := range c.Answer {
 		q := t.s.questions[a.ID]
-		if q == nil || q.Closed {
+		if q == nil || q.Closed || !q.Due.IsZero() && rules.Time(t.now).Compare(q.Due) >= 0 {
 			return store.ErrStale
 		}
 		t.close(q, bytes.Clone(a.Row))

@@ -271,7 +271,7 @@ const (
 	insertQuestion = `
 INSERT INTO question (id, run, tenant, closed, asked, due, row) VALUES (?, ?, ?, 0, ?, ?, ?) ON CONFLICT DO NOTHING`
 	closeQuestion  = `UPDATE question SET closed = 1 WHERE id = ? AND closed = 0`
-	answerQuestion = `UPDATE question SET closed = 1, row = ? WHERE id = ? AND closed = 0`
+	answerQuestion = `UPDATE question SET closed = 1, row = ? WHERE id = ? AND closed = 0 AND (due = 0 OR due > ?)`
 	questionRun    = `SELECT r.id FROM question q JOIN run r ON r.n = q.run WHERE q.id = ?`
 )
 
@@ -288,7 +288,7 @@ func (t *tx) rest(r *run, c *store.Change, holder bool) error {
 		}
 	}
 	for _, a := range c.Answer {
-		n, err := t.exec(answerQuestion, a.Row, a.ID)
+		n, err := t.exec(answerQuestion, a.Row, a.ID, t.now)
 		if err != nil {
 			return err
 		}

@@ -296,6 +296,14 @@ var questionCases = []kase{
 		l.same("letters", texts(l.read("r", store.Query{Stream: store.Inbox})), []string{"yes"})
 		l.is(l.s.Apply(l.ctx, store.Change{Run: "r", Answer: []store.Answer{{ID: "none"}}}), store.ErrStale)
 	}},
+	// Who was told that time is up must stay right: an answer that comes later is refused, by the clock that said so.
+	{name: "answer after its time", run: func(l *law) {
+		l.create(run("r"))
+		l.apply(store.Change{Run: "r", Epoch: l.claim("r").Epoch, Ask: []store.Ask{{ID: "q", After: 20 * time.Millisecond}, {ID: "p", After: time.Hour}}})
+		l.o.Sleep(40 * time.Millisecond)
+		l.is(l.s.Apply(l.ctx, store.Change{Run: "r", Answer: []store.Answer{{ID: "q"}}}), store.ErrStale)
+		l.ok(l.s.Apply(l.ctx, store.Change{Run: "r", Answer: []store.Answer{{ID: "p"}}}))
+	}},
 	// A refused change closes no question: the person can answer again (case 13).
 	{name: "answer of a refused change", run: func(l *law) {
 		l.create(run("r"))
