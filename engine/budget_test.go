@@ -30,7 +30,7 @@ func TestChargeCountsEveryPhysicalTry(t *testing.T) {
 		return w, err
 	}, pawl.Options{Budget: pawl.Budget{"outer": 100, "inner": 100}})
 	// The first try is lost in a crash, the second fails, the third is good.
-	r := pawltest.Run(t, g, 1, pawltest.Script{Fail: map[string][]error{"call": {pawltest.Lost}}})
+	r := pawltest.Run(t, g, 1, pawltest.Script{Fail: map[string][]error{"call": {pawltest.ErrLost}}})
 	ended(t, r, pawl.StatusSucceeded, "END")
 	if n != 3 || r.Meter("outer") != 3 || r.Meter("inner") != 30 {
 		t.Errorf("%d tries, outer %d, inner %d", n, r.Meter("outer"), r.Meter("inner"))
@@ -246,7 +246,7 @@ func TestAHoldThatACrashInterruptedCountsInFull(t *testing.T) {
 		})
 		return w, err
 	}, pawl.Options{Cost: pawl.Dollars(2)})
-	r := pawltest.Run(t, g, 1, pawltest.Script{Fail: map[string][]error{"call": {pawltest.Lost}}})
+	r := pawltest.Run(t, g, 1, pawltest.Script{Fail: map[string][]error{"call": {pawltest.ErrLost}}})
 	ended(t, r, pawl.StatusSucceeded, "END")
 	if got, want := pawl.USD(r.Meter(pawl.MeterUSD)), pawl.Dollars(0.6); got != want {
 		t.Errorf("spent %s, want %s", got, want)

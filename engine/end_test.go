@@ -128,7 +128,7 @@ func TestExactlyOneClosingEventOfACrashLoop(t *testing.T) {
 		return w, err
 	}, pawl.Options{})
 	g.Closing(func(_ work, e pawl.Ending) []pawl.Event { return []pawl.Event{{Type: "closed", Data: e.Terminal}} })
-	c := pawltest.Crash
+	c := pawltest.ErrCrash
 	r := pawltest.Run(t, g, 1, pawltest.Script{Fail: map[string][]error{"kills": {c, c, c, c, c, c, c, c, c}}})
 	failed(t, r, pawl.CodeCrashLoop, "node")
 	if executions != pawl.MaxClaims || len(r.Emitted("closed")) != 1 || len(r.Writes) != pawl.MaxClaims+1 {

@@ -67,7 +67,7 @@ func TestEnqueueHonorsItsOptions(t *testing.T) {
 func TestACancelOutdoesACrashLoop(t *testing.T) {
 	g := one(func(ctx context.Context, w work) (work, error) { return w, second(do(ctx, "kills", &tally{})) }, pawl.Options{})
 	g.Closing(func(_ work, e pawl.Ending) []pawl.Event { return []pawl.Event{{Type: "closed", Data: e.Terminal}} })
-	c := pawltest.Crash
+	c := pawltest.ErrCrash
 	r := pawltest.Run(t, g, 1, pawltest.Script{Cancel: 45 * time.Second, Fail: map[string][]error{"kills": {c, c, c, c, c, c, c, c, c}}})
 	ended(t, r, pawl.StatusCancelled, pawl.TerminalCancelled)
 	if got := r.Emitted("closed"); len(got) != 1 || len(r.Writes) != pawl.MaxClaims+1 {

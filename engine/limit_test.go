@@ -189,8 +189,7 @@ func TestCallsOfAVisitAreCapped(t *testing.T) {
 
 func TestChildrenAreCappedInDepth(t *testing.T) {
 	at, deepest := 0, 0
-	var g *graph
-	g = blank("deep", pawl.Options{})
+	g := blank("deep", pawl.Options{})
 	a := g.Node("down", func(ctx context.Context, w work) (work, error) {
 		at = w.N
 		deepest = max(deepest, at)
@@ -207,8 +206,7 @@ func TestChildrenAreCappedInDepth(t *testing.T) {
 }
 
 func TestBackgroundRunsAreCappedInGenerations(t *testing.T) {
-	var g *graph
-	g = blank("offspring", pawl.Options{})
+	g := blank("offspring", pawl.Options{})
 	a := g.Node("next", func(ctx context.Context, w work) (work, error) {
 		_, err := pawl.Enqueue(ctx, "next", g, w.N+1)
 		return w, err

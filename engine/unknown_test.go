@@ -128,7 +128,7 @@ func TestACallThatWasLeftBehindDoesNotChangeTheJournal(t *testing.T) {
 		w.N = n
 		return w, err
 	}, pawl.Options{Timeout: 200 * time.Second, Retry: pawl.Retry{Max: 1, First: 100 * time.Millisecond}}) // waited for in hand: the lease stays
-	r := pawltest.Run(t, g, 0, pawltest.Script{Fail: map[string][]error{"slow": {pawltest.Lost}}})
+	r := pawltest.Run(t, g, 0, pawltest.Script{Fail: map[string][]error{"slow": {pawltest.ErrLost}}})
 	ended(t, r, pawl.StatusSucceeded, "END")
 	if len(seen.n) != 1 || seen.of("try 2 saw 2") != 2 || r.Output.N != 2 {
 		t.Errorf("the executions saw %v", seen.n)

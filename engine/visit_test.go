@@ -213,7 +213,7 @@ func TestARerunReadsAFailedCall(t *testing.T) {
 		_, err = do(ctx, "good", made)
 		return w, err
 	}, pawl.Options{})
-	r := pawltest.Run(t, g, 1, pawltest.Script{Fail: map[string][]error{"good": {pawltest.Lost}}})
+	r := pawltest.Run(t, g, 1, pawltest.Script{Fail: map[string][]error{"good": {pawltest.ErrLost}}})
 	ended(t, r, pawl.StatusSucceeded, "END")
 	if made.of("bad") != 1 || made.of("good") != 2 || len(texts) != 2 || texts[0] != texts[1] {
 		t.Errorf("made %v, errors %q", made.n, texts)
@@ -236,7 +236,7 @@ func TestACallUnderWayIsMadeAgainWithTheSameIdempotencyKey(t *testing.T) {
 		}, pawl.CallOptions{Retry: pawl.Retry{Max: 2, First: time.Hour}})
 		return w, err
 	}, pawl.Options{})
-	ended(t, pawltest.Run(t, g, 1, pawltest.Script{Fail: map[string][]error{"pay": {pawltest.Lost}}}), pawl.StatusSucceeded, "END")
+	ended(t, pawltest.Run(t, g, 1, pawltest.Script{Fail: map[string][]error{"pay": {pawltest.ErrLost}}}), pawl.StatusSucceeded, "END")
 	if len(keys) != 1 || keys[""] != 0 {
 		t.Errorf("keys %v", keys)
 	}

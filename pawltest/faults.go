@@ -58,9 +58,9 @@ func (h *faulty) Call(ctx context.Context, c host.Call, fn func(context.Context)
 		switch {
 		case fault == nil:
 			return fn(ctx)
-		case errors.Is(fault, Crash):
+		case errors.Is(fault, ErrCrash):
 			return nil, h.crash()
-		case errors.Is(fault, Lost):
+		case errors.Is(fault, ErrLost):
 			_, _ = fn(ctx) // it was made, and nobody will know
 			return nil, h.crash()
 		case errors.As(fault, &p):

@@ -135,12 +135,12 @@ func TestFailInjectsErrorsPanicsAndCrashes(t *testing.T) {
 		t.Errorf("after a panic: %+v", r.Run)
 	}
 	made = 0
-	r = Run(t, g, "hi", Script{Answers: yes, Fail: map[string][]error{"draft": {Crash}}})
+	r = Run(t, g, "hi", Script{Answers: yes, Fail: map[string][]error{"draft": {ErrCrash}}})
 	if r.Output != "draft 1" || made != 1 || len(r.Writes) != 2 {
 		t.Errorf("after a crash before: %q, made %d, %v", r.Output, made, r.Writes)
 	}
 	made = 0
-	r = Run(t, g, "hi", Script{Answers: yes, Fail: map[string][]error{"draft": {Lost}}})
+	r = Run(t, g, "hi", Script{Answers: yes, Fail: map[string][]error{"draft": {ErrLost}}})
 	if r.Output != "draft 1" || made != 2 || r.Meter("llm") != 2 {
 		t.Errorf("after a crash behind it: %q, made %d, llm %d", r.Output, made, r.Meter("llm"))
 	}

@@ -33,7 +33,7 @@ type Script struct {
 	Cancel time.Duration
 
 	// Fail by the key of a call (of an item of Map: key[0], key[1], …) are the errors of its physical tries, in order,
-	// over the whole run. nil lets the call be made. Panic, Crash and Lost do more than to fail.
+	// over the whole run. nil lets the call be made. Panic, ErrCrash and ErrLost do more than to fail.
 	Fail map[string][]error
 	// Crash drops workers: the first one after that many durable writes of its own, the next one after the second number,
 	// and so on. Its lease runs out and another worker goes on.
@@ -49,8 +49,8 @@ type Script struct {
 
 // Errors of Script.Fail that end the worker.
 var (
-	Crash = errors.New("pawltest: the worker crashes before the call is made")
-	Lost  = errors.New("pawltest: the worker crashes after the call was made and before it is recorded")
+	ErrCrash = errors.New("pawltest: the worker crashes before the call is made")
+	ErrLost  = errors.New("pawltest: the worker crashes after the call was made and before it is recorded")
 )
 
 type panics struct{ text string }
