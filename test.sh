@@ -39,12 +39,12 @@ section() {
 	printf '{"Action":"exit","Output":"%s"}\n' "$status"
 }
 
-# The long layers, in which processes die and disks fail, are tests named TestFault…. They run once and without the race
-# detector, which makes them ten times slower and sees nothing of other processes.
-mapfile -t faults < <(grep -rlE '^func TestFault' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
+# The long layers, in which processes die and disks fail, are tests named TestFault… or TestLong…. They run once and without
+# the race detector, which makes them ten times slower and sees nothing of other processes.
+mapfile -t faults < <(grep -rlE '^func Test(Fault|Long)' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
 {
-	section "all tests${race:+, with the race detector}" "${race[@]}" -timeout 10m -skip '^TestFault' ./...
+	section "all tests${race:+, with the race detector}" "${race[@]}" -timeout 10m -skip '^Test(Fault|Long)' ./...
 	if [ ${#faults[@]} -gt 0 ]; then
-		section "fault layers" -timeout 10m -run '^TestFault' "${faults[@]}"
+		section "long layers" -timeout 10m -run '^Test(Fault|Long)' "${faults[@]}"
 	fi
 } | "$work/report"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"pawl"
@@ -191,6 +192,7 @@ func (h *hand) giveBack(ctx context.Context, t machine.Tick, after time.Duration
 // hold parks a run that no graph here can go on with.
 func (h *hand) hold(ctx context.Context, reason string) error {
 	t := h.tick(ctx, nil)
+	reason, _, _ = strings.Cut(reason, "\n") // a stack is of no use to whoever waits
 	if h.rec.Cancel != nil {
 		h.p = nil // nothing here can make its closing events
 		return h.cancelled(ctx, t)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"pawl"
@@ -46,7 +45,7 @@ func (p *program) decode(raw []byte) (s any, err error) {
 // encode is the stored form of a state.
 func (p *program) encode(s any, node string) (raw []byte, err error) {
 	err = guard("the state's type", func() (err error) { raw, err = p.Encode(s); return err })
-	if pawl.Coded(err) != nil && pawl.Coded(err).Code == pawl.CodeInternal && strings.HasPrefix(err.Error(), "panic") {
+	if errors.Is(err, errPanic) {
 		return nil, err
 	}
 	if err != nil {
@@ -206,7 +205,7 @@ func (e *Engine) start(ctx context.Context, c pawl.Caller, workflow string, inpu
 		now := e.now(ctx)
 		r, err := b.newRun(now)
 		if err != nil {
-			if code := pawl.Coded(err).Code; code == pawl.CodeInternal {
+			if pawl.Coded(err).Code == pawl.CodeInternal && !errors.Is(err, errPanic) {
 				err = &pawl.Error{Code: pawl.CodeInvalid, Text: pawl.Coded(err).Error(), Err: err}
 			}
 			return none, err

@@ -121,10 +121,7 @@ func TestLongStream(t *testing.T) {
 }
 
 // A hundred thousand waiting runs cost no memory; that no claim looks at them one by one is TestPlans' business.
-func TestManyWaiting(t *testing.T) {
-	if testing.Short() || raceEnabled {
-		t.Skip("takes seconds")
-	}
+func TestLongManyWaiting(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "x.db"), Options{})
 	ctx := t.Context()
 	heap := func() uint64 {

@@ -80,7 +80,7 @@ func TestOpenWithoutPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		t.Skip("permissions do not bind root")
+		t.Skip("running as root, whom permissions do not bind")
 	}
 	must(t, os.Chmod(dir, 0o500))
 	_, err = Open(t.Context(), filepath.Join(dir, "x.db"), Options{})
