@@ -112,10 +112,18 @@ var errLetGo = errors.New("engine: the run is out of hand")
 
 // drive takes a run from visit to visit until it is out of hand.
 func (h *hand) drive(ctx context.Context) {
-	err := h.open(ctx)
+	h.goOn(ctx, h.open(ctx))
+}
+
+// goOn drives a run on after a step. It ends early where another goroutine has taken the run over.
+func (h *hand) goOn(ctx context.Context, err error) {
 	for err == nil {
 		err = h.step(ctx)
 	}
+	if errors.Is(err, errLeft) {
+		return
+	}
+	defer h.w.drop(h)
 	switch {
 	case errors.Is(err, errLetGo), errors.Is(err, pawl.ErrFenced), ctx.Err() != nil:
 	default:
@@ -208,6 +216,14 @@ func (h *hand) step(ctx context.Context) error {
 		v.close(cause)
 	}
 	next, err := v.execute(h.state)
+	if errors.Is(err, errLeft) {
+		return err
+	}
+	return h.decide(ctx, v, next, err)
+}
+
+// decide makes the end of an execution a commit.
+func (h *hand) decide(ctx context.Context, v *visit, next any, err error) error {
 	h.mu.Lock()
 	h.visit = nil
 	h.mu.Unlock()

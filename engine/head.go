@@ -47,9 +47,8 @@ type stepHead struct {
 	Upto    int64  `json:"cu,omitempty"`
 }
 
-// bytes encodes the head; it is written with every commit, so by hand.
-func (h *stepHead) bytes() []byte {
-	o := codec.NewFlat(256 + len(h.Payload))
+// fields encodes the head; it is written with every commit, so by hand.
+func (h *stepHead) fields(o *codec.Flat) {
 	o.String("n", h.Name)
 	o.String("b", h.Before)
 	o.String("a", h.After)
@@ -67,7 +66,6 @@ func (h *stepHead) bytes() []byte {
 	o.String("h", h.Hash)
 	o.Int("cf", h.From)
 	o.Int("cu", h.Upto)
-	return o.Bytes()
 }
 
 // entry is a row of the journal.

@@ -116,7 +116,10 @@ func (b birth) row(mv machine.Move, raw []byte) (store.NewRun, error) {
 
 func eventRows(es []machine.Event) (rows []store.Row) {
 	for _, v := range es {
-		rows = append(rows, store.Row{Stream: store.Event, Data: event{Type: v.Type, Data: v.Encode()}.bytes()})
+		o := codec.NewFlat(208)
+		o.String("t", v.Type)
+		v.Encode(o, "d")
+		rows = append(rows, store.Row{Stream: store.Event, Data: o.Bytes()})
 	}
 	return rows
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"pawl"
+	"pawl/internal/codec"
 	"pawl/internal/delta"
 	"pawl/store"
 )
@@ -25,9 +26,16 @@ var everything = store.Scope{All: true}
 
 // frame joins a step's head and its record of the state.
 func frame(head stepHead, state []byte) []byte {
-	h := head.bytes()
-	out := binary.AppendUvarint(make([]byte, 0, len(h)+len(state)+4), uint64(len(h)))
-	return append(append(out, h...), state...)
+	const room = 4 // for the length of the head, which is known when it is written
+	o := codec.FlatAfter(room, 288+len(head.Payload)+len(state))
+	head.fields(o)
+	out := o.Bytes()
+	n := len(out) - room
+	for i := range room - 1 {
+		out[i] = byte(n>>(7*i)) | 0x80
+	}
+	out[room-1] = byte(n >> (7 * (room - 1)))
+	return append(out, state...)
 }
 
 func unframe(row store.Row) (head stepHead, state []byte, err error) {

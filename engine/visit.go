@@ -33,6 +33,8 @@ type visit struct {
 	dead         chan struct{} // made by the first call; closed when calls must end too
 	fault        error         // the store did not take what was to be recorded
 	over         bool          // nothing is recorded any more
+	running      bool          // the node is; whoever sets it to false goes on
+	leaver       *time.Timer
 	answered     bool
 	keys         map[string]bool
 	made         int // calls begun
@@ -89,6 +91,7 @@ func (v *visit) closeLocked(cause error) {
 	if ends(cause) {
 		v.kill(cause)
 	}
+	v.awaitLocked()
 }
 
 // kill ends the calls under way.
@@ -158,61 +161,87 @@ func (v *visit) breaks(err error) error {
 	return pawl.Permanent(coded("record", v.h.run.ID, err))
 }
 
-// execute runs the node to its end, and waits until the calls under way have been recorded.
+// errLeft says that a node was left behind: another goroutine drives the run by now.
+var errLeft = errors.New("engine: the node was left behind")
+
+// execute runs the node in this goroutine to its end, and waits until the calls under way have been recorded.
 func (v *visit) execute(state any) (next any, err error) {
 	n, i, err := v.h.p.m.Node(v.h.rec)
 	if err != nil {
 		return nil, err
 	}
 	v.n, v.node = n, i
-	defer v.finish()
 	if err := v.limits(); err != nil {
-		return nil, err
+		return v.ended(nil, err)
 	}
 	if err := v.charged(); err != nil {
-		return nil, err
+		return v.ended(nil, err)
 	}
-	done := make(chan end, 1)
-	go func() {
-		var e end
-		e.err = guard("node "+n.Name, func() (err error) { e.next, err = v.h.p.Run(v.ctx, i, state); return err })
-		done <- e
+	v.mu.Lock()
+	v.running = true
+	v.awaitLocked()
+	v.mu.Unlock()
+	exited := true
+	defer func() {
+		if exited && v.returned() { // runtime.Goexit in the node: this goroutine is lost
+			go v.takeOver(pawl.Permanent(&pawl.Error{Code: pawl.CodeInternal, Text: fmt.Sprintf("node %q ended its goroutine", n.Name)}))
+		}
 	}()
-	e := v.await(done)
+	err = guard("node "+n.Name, func() (err error) { next, err = v.h.p.Run(v.ctx, i, state); return err })
+	exited = false
+	if !v.returned() {
+		return nil, errLeft
+	}
+	return v.ended(next, err)
+}
+
+// returned ends the running of the node. It is false if the node was left behind.
+func (v *visit) returned() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.running {
+		return false
+	}
+	v.running = false
+	if v.leaver != nil {
+		v.leaver.Stop()
+	}
+	return true
+}
+
+// awaitLocked gives a node whose context has ended a while to return.
+func (v *visit) awaitLocked() {
+	if v.running && v.why != nil && v.leaver == nil {
+		v.leaver = time.AfterFunc(v.h.e.c.Abandon, v.leaveBehind)
+	}
+}
+
+// leaveBehind goes on without a node that ignores the end of its context. It has as long as calls of it are under way, and
+// then a little more; its later calls are refused.
+func (v *visit) leaveBehind() {
+	v.settle()
+	wait(v.base, v.h.e.c.Abandon, nil)
+	if v.returned() {
+		v.takeOver(context.Cause(v.ctx))
+	}
+}
+
+// takeOver drives the run on from a goroutine of its own.
+func (v *visit) takeOver(err error) {
+	next, err := v.ended(nil, err)
+	v.h.goOn(v.base, v.h.decide(v.base, v, next, err))
+}
+
+// ended closes the visit behind its node.
+func (v *visit) ended(next any, err error) (any, error) {
 	v.close(pawl.ErrClosed)
 	v.settle()
 	v.finished()
+	v.finish()
 	if v.h.e.c.Trace.Visit != nil {
-		v.h.e.c.Trace.Visit(Visited{Run: v.h.run.ID, Workflow: v.h.run.Workflow, Node: n.Name, Visit: v.h.rec.Visit, Try: v.h.rec.Try, Took: time.Since(v.began), Err: e.err})
+		v.h.e.c.Trace.Visit(Visited{Run: v.h.run.ID, Workflow: v.h.run.Workflow, Node: v.n.Name, Visit: v.h.rec.Visit, Try: v.h.rec.Try, Took: time.Since(v.began), Err: err})
 	}
-	return e.next, v.overrun(e.err)
-}
-
-// end is what a node returned.
-type end struct {
-	next any
-	err  error
-}
-
-// await waits for the node. One whose context has ended gets as long as calls of it are under way, and then a little
-// more; one that ignores it is left behind, and its calls are refused.
-func (v *visit) await(done <-chan end) end {
-	select {
-	case e := <-done:
-		return e
-	case <-v.ctx.Done():
-	}
-	for range 2 {
-		t := time.NewTimer(v.h.e.c.Abandon)
-		select {
-		case e := <-done:
-			t.Stop()
-			return e
-		case <-t.C:
-			v.settle()
-		}
-	}
-	return end{err: context.Cause(v.ctx)}
+	return next, v.overrun(err)
 }
 
 // settle waits for the calls under way; for those that ignore the end of their context only a little.

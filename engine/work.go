@@ -203,7 +203,7 @@ func (w *worker) inHand() int {
 	return len(w.hands)
 }
 
-// take drives a claimed run in a goroutine of its own.
+// take drives a claimed run in a goroutine of its own. It is counted as in hand until drop, whoever drives it by then.
 func (w *worker) take(ctx context.Context, r store.Run) {
 	h := newHand(w, r)
 	w.mu.Lock()
@@ -212,15 +212,19 @@ func (w *worker) take(ctx context.Context, r store.Run) {
 	}
 	w.hands[r.ID] = h
 	w.mu.Unlock()
-	w.wg.Go(func() {
-		h.drive(ctx)
-		w.mu.Lock()
-		if w.hands[r.ID] == h {
-			delete(w.hands, r.ID)
-		}
-		w.mu.Unlock()
-		signal(w.wake)
-	})
+	w.wg.Add(1)
+	go h.drive(ctx)
+}
+
+// drop takes a run out of hand.
+func (w *worker) drop(h *hand) {
+	w.mu.Lock()
+	if w.hands[h.run.ID] == h {
+		delete(w.hands, h.run.ID)
+	}
+	w.mu.Unlock()
+	signal(w.wake)
+	w.wg.Done()
 }
 
 func (w *worker) draining() bool {
@@ -229,8 +233,11 @@ func (w *worker) draining() bool {
 	return w.stop
 }
 
-// listen turns notices of the store into looks. What was said while nobody watched is looked for.
+// listen turns notices of the store into looks. What was said while nobody watched is looked for. Most notices are of our own
+// commits: they are let gather for a moment, or each commit would wake this goroutine.
 func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
+	const gather = 5 * time.Millisecond
+	gathered := time.Now()
 	for ; ctx.Err() == nil; notices = w.e.store.Watch(ctx) {
 		signal(w.mail)
 		signal(w.wake)
@@ -247,8 +254,12 @@ func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
 			if mine || id == "" && some {
 				signal(w.mail)
 			}
-			if !mine {
+			switch {
+			case !mine:
 				signal(w.wake)
+			case time.Since(gathered) > gather:
+				wait(ctx, gather, nil)
+				gathered = time.Now()
 			}
 		}
 		wait(ctx, w.e.c.Poll, nil)

@@ -29,8 +29,14 @@ type Flat struct{ b []byte }
 // NewFlat begins an object in a buffer of about that capacity.
 func NewFlat(capacity int) *Flat { return &Flat{b: append(make([]byte, 0, capacity), '{')} }
 
+// FlatAfter begins an object behind so many bytes that the caller fills.
+func FlatAfter(room, capacity int) *Flat {
+	b := make([]byte, room, capacity)
+	return &Flat{b: append(b, '{')}
+}
+
 func (o *Flat) key(name string) {
-	if len(o.b) > 1 {
+	if o.b[len(o.b)-1] != '{' {
 		o.b = append(o.b, ',')
 	}
 	o.b = append(o.b, '"')
@@ -78,6 +84,14 @@ func (o *Flat) Raw(name string, v []byte) {
 		o.key(name)
 		o.b = append(o.b, v...)
 	}
+}
+
+// Nest adds an object whose fields f writes.
+func (o *Flat) Nest(name string, f func(*Flat)) {
+	o.key(name)
+	o.b = append(o.b, '{')
+	f(o)
+	o.b = append(o.b, '}')
 }
 
 // Value adds any other value.

@@ -36,20 +36,21 @@ type Event struct {
 	Data any
 }
 
-// Encode is the event's data; that of a step is written with every commit, so by hand.
-func (e Event) Encode() []byte {
+// Encode adds the event's data to an object; that of a step is written with every commit, so by hand.
+func (e Event) Encode(o *codec.Flat, name string) {
 	s, ok := e.Data.(Stepped)
 	if !ok {
-		return raw(e.Data)
+		o.Raw(name, raw(e.Data))
+		return
 	}
-	o := codec.NewFlat(160)
-	o.Int("step", s.Step)
-	o.String("node", s.Node)
-	o.String("to", s.To)
-	o.String("edge", s.Edge)
-	o.Int("visit", s.Visit)
-	o.Int("ms", s.MS)
-	return o.Bytes()
+	o.Nest(name, func(o *codec.Flat) {
+		o.Int("step", s.Step)
+		o.String("node", s.Node)
+		o.String("to", s.To)
+		o.String("edge", s.Edge)
+		o.Int("visit", s.Visit)
+		o.Int("ms", s.MS)
+	})
 }
 
 // The engine's own events.

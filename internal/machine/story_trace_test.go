@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"pawl/internal/codec"
 	"pawl/internal/machine"
 )
 
@@ -90,7 +91,9 @@ func (s *story) trace(mv machine.Move) {
 		s.say("%s", line)
 	}
 	for _, e := range mv.Events {
-		data := e.Encode()
+		o := codec.NewFlat(0)
+		e.Encode(o, "d")
+		data := bytes.TrimSuffix(bytes.TrimPrefix(o.Bytes(), []byte(`{"d":`)), []byte("}"))
 		if plain, err := json.Marshal(e.Data); err != nil || !bytes.Equal(plain, data) {
 			s.t.Errorf("event %s is written as %s, its data is %s (%v)", e.Type, data, plain, err)
 		}
