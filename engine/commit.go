@@ -159,7 +159,7 @@ func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.
 	if mv.State && c.raw != nil {
 		var full bool
 		record, full = delta.Next(h.raw, c.raw, rec.Deltas)
-		rec.Last, rec.Size, rec.Hash = before.Steps+1, len(c.raw), hash(c.raw)
+		rec.Last, rec.Size, rec.Hash = before.Steps+1, len(c.raw), checksum(c.raw)
 		if full {
 			rec.Full, rec.Deltas = rec.Last, 0
 		} else {
@@ -236,7 +236,7 @@ func (h *hand) stepRows(mv machine.Move, rec machine.Record, record []byte, v *v
 		if i == 0 {
 			head.From, head.Upto = h.rec.Calls, h.calls.Load()
 			if v != nil {
-				head.MS, head.Cost = time.Since(v.began).Milliseconds(), v.cost.Load()
+				head.MS, head.Cost = v.took.Milliseconds(), v.cost.Load()
 			}
 		} else {
 			record = nil

@@ -276,7 +276,7 @@ func (h *hand) tick(ctx context.Context, v *visit) machine.Tick {
 	if v != nil {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		t.Took, t.Notes, t.Answered = time.Since(v.began), v.notes, v.answered
+		t.Took, t.Notes, t.Answered = v.took, v.notes, v.answered
 	}
 	return t
 }

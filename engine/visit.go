@@ -22,6 +22,7 @@ type visit struct {
 	n      *host.Node
 	node   int
 	began  time.Time
+	took   time.Duration   // set when it is over
 	base   context.Context // of the hand: what is read and recorded does not end with node code's contexts
 	ctx    context.Context // of the node
 	cancel context.CancelCauseFunc
@@ -238,8 +239,9 @@ func (v *visit) ended(next any, err error) (any, error) {
 	v.settle()
 	v.finished()
 	v.finish()
+	v.took = time.Since(v.began)
 	if v.h.e.c.Trace.Visit != nil {
-		v.h.e.c.Trace.Visit(Visited{Run: v.h.run.ID, Workflow: v.h.run.Workflow, Node: v.n.Name, Visit: v.h.rec.Visit, Try: v.h.rec.Try, Took: time.Since(v.began), Err: err})
+		v.h.e.c.Trace.Visit(Visited{Run: v.h.run.ID, Workflow: v.h.run.Workflow, Node: v.n.Name, Visit: v.h.rec.Visit, Try: v.h.rec.Try, Took: v.took, Err: err})
 	}
 	return next, v.overrun(err)
 }

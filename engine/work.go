@@ -105,7 +105,7 @@ func (w *worker) run(ctx context.Context, done func(context.Context) (bool, erro
 	notices := w.e.store.Watch(background) // from here on: before anything is claimed
 	helpers.Go(func() { w.listen(background, notices) })
 	helpers.Go(func() { w.keep(background) })
-	err := w.loop(ctx, background, done)
+	err := w.loop(ctx, context.WithoutCancel(ctx), done) // what is in hand ends by its own causes, not with a context
 	w.mu.Lock()
 	w.stop = true
 	w.mu.Unlock()

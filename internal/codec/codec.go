@@ -24,8 +24,8 @@ import (
 // path of the field, such as ".items[3].score". Give it a pointer: encoding/json looks for methods with a pointer
 // receiver only on what has an address.
 func Encode(v any) ([]byte, error) {
-	b := bytes.NewBuffer(make([]byte, 0, 1536)) // most states and results fit: no growing
-	e := json.NewEncoder(b)
+	var w sink
+	e := json.NewEncoder(&w)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		if told := flaw(v); told != nil {
@@ -33,7 +33,7 @@ func Encode(v any) ([]byte, error) {
 		}
 		return nil, err
 	}
-	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	out := w.out
 	// encoding/json writes this escape for bytes that are not UTF-8, and only then or for a literal backslash.
 	if bytes.Contains(out, []byte(`\ufffd`)) {
 		if told := flaw(v); told != nil {
@@ -43,10 +43,15 @@ func Encode(v any) ([]byte, error) {
 	if at, bad := notUTF8(out); bad { // what a type wrote by itself, such as json.RawMessage, is not looked at before
 		return nil, fmt.Errorf("byte %d of the JSON is not UTF-8", at)
 	}
-	if cap(out) > 2*len(out) {
-		out = bytes.Clone(out) // a small value does not keep the whole buffer alive
-	}
 	return out, nil
+}
+
+// sink takes the one piece that an encoder writes for a value, without the line break: exactly as large as it is.
+type sink struct{ out []byte }
+
+func (s *sink) Write(p []byte) (int, error) {
+	s.out = append(s.out, bytes.TrimSuffix(p, []byte("\n"))...)
+	return len(p), nil
 }
 
 // Decode reads what Encode wrote into v, which must be a pointer.
