@@ -2,15 +2,12 @@ package engine_test
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"pawl"
 	"pawl/engine"
 	"pawl/store"
-	"pawl/store/memory"
 )
 
 type counter struct {
@@ -46,26 +43,4 @@ func newEngine(t testing.TB, s store.Store, ws ...*pawl.Workflow) *engine.Engine
 		t.Fatal(err)
 	}
 	return e
-}
-
-// BenchmarkNode is the overhead of a node through the engine on the memory store, with a 1 KB state. Each run has a store of
-// its own: what earlier ones have left is not part of a node.
-func BenchmarkNode(b *testing.B) {
-	const nodes = 1000
-	w := build(b, ring())
-	var spent time.Duration
-	b.ReportAllocs()
-	for b.Loop() {
-		e := newEngine(b, memory.New(), w)
-		st, err := e.As(pawl.Caller{}).Start(b.Context(), "ring", json.RawMessage("1000"), pawl.StartOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		began := time.Now()
-		if err := e.WorkRun(b.Context(), st.Run.ID); err != nil {
-			b.Fatal(err)
-		}
-		spent += time.Since(began)
-	}
-	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N)/nodes, "ns/node")
 }

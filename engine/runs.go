@@ -97,8 +97,10 @@ func (r *runs) List(ctx context.Context, f pawl.RunFilter, after string, limit i
 	out := make([]pawl.Run, 0, len(rs))
 	for _, run := range rs {
 		v, err := r.e.view(ctx, run, false)
-		if err != nil {
-			return nil, coded("list", run.ID, err)
+		if err != nil { // one damaged row does not hide the others
+			v = pawl.Run{ID: run.ID, Workflow: run.Workflow, Version: run.Version, Tenant: run.Tenant, User: run.User,
+				Status: pawl.Status(run.Status), Node: run.Node, Outcome: run.Outcome, Key: run.Key, Parent: run.Parent, Root: run.Root,
+				Created: run.Created, Updated: run.Updated, Err: pawl.Coded(err)}
 		}
 		out = append(out, v)
 	}

@@ -24,12 +24,10 @@ const (
 	inline    = 64 << 10 // larger results go into a blob of the run
 )
 
-// castagnoli is the polynomial that processors compute.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// checksum of a state finds damage when it is read back. It is part of every commit, so it is no cryptographic hash.
+// checksum of a state finds damage when it is read back. It is part of every commit, so it is no cryptographic hash, but the
+// CRC-32C that processors compute.
 func checksum(state []byte) string {
-	return strconv.FormatUint(uint64(crc32.Checksum(state, castagnoli))|1<<32, 16)[1:]
+	return strconv.FormatUint(uint64(crc32.Checksum(state, crc32.MakeTable(crc32.Castagnoli)))|1<<32, 16)[1:]
 }
 
 var everything = store.Scope{All: true}
