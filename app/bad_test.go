@@ -167,7 +167,7 @@ func TestNaughtyStrings(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "shared", "data", "adversarial", "blns.json"))
 	if err != nil {
-		t.Skip("the list of naughty strings is not here: ", err)
+		t.Skip("shared data not found: ", err)
 	}
 	var all []string
 	if err := json.Unmarshal(raw, &all); err != nil || len(all) < 500 {

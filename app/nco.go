@@ -145,7 +145,7 @@ func renderNCO(w io.Writer, raw json.RawMessage) error {
 	if o.Reason != "" {
 		fmt.Fprintf(&b, "because  %s\n", o.Reason)
 	}
-	fmt.Fprintf(&b, "answers  %d\ncatalog  %s\n", o.Turns, o.Catalog)
+	fmt.Fprintf(&b, "answers  %d given\ncatalog  %s\n", o.Turns, o.Catalog)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

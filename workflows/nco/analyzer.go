@@ -166,7 +166,11 @@ func (t *trial) decide() Verdict {
 		t.think("Decision: the runner-up %q is %.2f behind.", rest[0].Metadata.Title, lead)
 	}
 	v.Confidence = confidence(best.strength, lead, len(t.near), t.Expansion.Assumptions)
-	v.Directive = fmt.Sprintf("%d codes, strength %.2f, words: %s.", len(v.Codes), best.strength, phrase(best.words))
+	codes := "1 code"
+	if len(v.Codes) > 1 {
+		codes = fmt.Sprintf("%d codes", len(v.Codes))
+	}
+	v.Directive = fmt.Sprintf("%s, strength %.2f, words: %s.", codes, best.strength, phrase(best.words))
 	v.Reasoning = strings.Join(t.thoughts, " ")
 	return v
 }
