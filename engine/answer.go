@@ -54,16 +54,8 @@ func (r *runs) answer(ctx context.Context, id, qid string, answer json.RawMessag
 			return invalid("answer: %v", err)
 		}
 		row.Answer, row.By = canon, r.c.User
-		en := entry{Visit: row.Visit, Kind: kindAnswer, Key: row.Key, By: r.c.User}
-		var rows []store.Row
-		if len(canon) > inline {
-			key := hash(canon)
-			en.Blob = q.Run + "/" + key
-			rows = append(rows, store.Row{Stream: store.Blob, Key: key, Data: canon})
-		} else {
-			en.Result = canon
-		}
-		rows = append(rows, callRow(en),
+		en := entry{Visit: row.Visit, Kind: kindAnswer, Key: row.Key, By: r.c.User, Result: canon}
+		rows := append(aside(q.Run, &en), callRow(en),
 			store.Row{Stream: store.Event, Data: event{Type: machine.EventAnswered, Data: encode(map[string]string{"question": qid, "by": r.c.User})}.bytes()},
 			store.Row{Stream: store.Audit, Data: encode(audit{By: r.c.User, Did: "answer", What: qid})},
 			store.Row{Stream: store.Inbox, Data: encode(machine.Letter{Answer: qid})})

@@ -17,16 +17,15 @@ import (
 // visit is one execution of a node: the host of its calls. It is open until something closes it: the node returns, a
 // call has to wait, the run is cancelled, the lease is lost, the time is up. The first cause counts.
 type visit struct {
-	h      *hand
-	n      *host.Node
-	node   int
-	began  time.Time
-	took   time.Duration   // set when it is over
-	base   context.Context // of the hand: what is read and recorded does not end with node code's contexts
-	ctx    context.Context // of the node
-	cancel context.CancelCauseFunc
-	timers []*time.Timer
-	cost   atomic.Int64
+	h       *hand
+	n       *host.Node
+	began   time.Time
+	took    time.Duration   // set when it is over
+	base    context.Context // of the hand: what is read and recorded does not end with node code's contexts
+	ctx     context.Context // of the node
+	cancel  context.CancelCauseFunc
+	timeout *time.Timer // of the node
+	cost    atomic.Int64
 
 	mu           sync.Mutex
 	why          error         // why it is closed
@@ -170,7 +169,7 @@ func (v *visit) execute(state any) (next any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	v.n, v.node = n, i
+	v.n = n
 	if err := v.limits(); err != nil {
 		return v.ended(nil, err)
 	}
@@ -298,10 +297,10 @@ type timeUp struct{ err error }
 func (t *timeUp) Error() string { return t.err.Error() }
 
 func (v *visit) finish() {
-	for _, t := range v.timers {
-		t.Stop()
-	}
 	v.mu.Lock()
+	if v.timeout != nil {
+		v.timeout.Stop()
+	}
 	if v.clock != nil {
 		v.clock.Stop()
 	}
@@ -312,9 +311,9 @@ func (v *visit) finish() {
 // limits starts the clocks of the visit.
 func (v *visit) limits() error {
 	if d := v.n.Timeout; d > 0 {
-		v.timers = append(v.timers, time.AfterFunc(d, func() {
+		v.timeout = time.AfterFunc(d, func() {
 			v.close(&timeUp{&pawl.Error{Code: pawl.CodeStepTimeout, Node: v.n.Name, Text: fmt.Sprintf("node %q took longer than %s", v.n.Name, d)}})
-		}))
+		})
 	}
 	return v.runtime(v.h.runtimeCap)
 }
