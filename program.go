@@ -26,7 +26,7 @@ func (g *Graph[I, S, O]) compile(children []*Workflow, docs schemas) *Workflow {
 	p := &host.Program{
 		Shape:      g.shape(children),
 		Begin:      g.beginRaw,
-		Encode:     func(s any) ([]byte, error) { v := s.(S); return codec.Encode(&v) },
+		Encode:     func(b []byte, s any) ([]byte, error) { v := s.(S); return codec.Append(b[:0], &v) },
 		Decode:     g.decode,
 		Run:        func(ctx context.Context, n int, s any) (any, error) { return g.nodes[n].run(ctx, s.(S)) },
 		Holds:      func(n, e int, s any) bool { return g.nodes[n].edges[e].when(s.(S)) },

@@ -114,10 +114,11 @@ func (h *hand) stale(ctx context.Context, mv machine.Move) (again bool, err erro
 
 // applied takes the next record into the hand.
 func (h *hand) applied(c commit, mv machine.Move, rec machine.Record, cs []store.Change) error {
-	visited := rec.Visit != h.rec.Visit
+	visited, others := rec.Visit != h.rec.Visit, moves(cs)
 	h.rec, h.run.Row = rec, cs[0].Row
+	h.sheet.turn()
 	if c.raw != nil {
-		h.raw, h.state = c.raw, c.state
+		h.spare, h.raw, h.state = reusable(h.raw), c.raw, c.state
 	}
 	if visited {
 		h.fresh = true
@@ -129,7 +130,7 @@ func (h *hand) applied(c commit, mv machine.Move, rec machine.Record, cs []store
 		}
 		h.state = s
 	}
-	if moves(cs) {
+	if others {
 		h.e.kick()
 	}
 	if mv.End && h.e.c.Trace.Ended != nil {
@@ -155,10 +156,12 @@ func moves(cs []store.Change) bool {
 // with it.
 func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.Record, []store.Change, error) {
 	rec, before := mv.Next, h.rec
+	h.sheet.begin()
 	var record []byte
 	if mv.State && c.raw != nil {
 		var full bool
-		record, full = delta.Next(h.raw, c.raw, rec.Deltas)
+		record, full = delta.Next(h.sheet.record[:0], h.raw, c.raw, rec.Deltas)
+		h.sheet.record = record
 		rec.Last, rec.Size, rec.Hash = before.Steps+1, len(c.raw), checksum(c.raw)
 		if full {
 			rec.Full, rec.Deltas = rec.Last, 0
@@ -175,7 +178,7 @@ func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.
 		ch.Version = h.p.Shape.Version
 	}
 	events := eventRows(mv.Events)
-	var others []store.Change
+	others := h.sheet.changes[:1] // the first place is the run's own
 	if mv.End {
 		ch.Keep = h.retain()
 		var out []byte
@@ -211,12 +214,14 @@ func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.
 		}
 		ch.Letters = append(ch.Letters, letters...)
 	}
-	row, err := rec.Encode()
+	var err error
+	row := h.sheet.write(func(b []byte) []byte { b, err = rec.Append(b); return b })
 	if err != nil {
 		return rec, nil, err
 	}
 	ch.Status, ch.Node, ch.Outcome, ch.Row = string(rec.Status), rec.Node, rec.Outcome, row
-	return rec, append([]store.Change{ch}, others...), nil
+	others[0] = ch
+	return rec, others, nil
 }
 
 func (h *hand) retain() time.Duration {
@@ -227,7 +232,7 @@ func (h *hand) retain() time.Duration {
 }
 
 func (h *hand) stepRows(mv machine.Move, rec machine.Record, record []byte, v *visit) []store.Row {
-	rows := make([]store.Row, 0, len(mv.Log)+len(mv.Events))
+	rows := h.sheet.rows[:0]
 	for i, e := range mv.Log {
 		head := stepHead{
 			Entry: e, Attempt: rec.Attempt, Visit: h.rec.Visit, Try: h.rec.Try, Worker: h.w.id, Version: h.run.Version,
@@ -246,8 +251,10 @@ func (h *hand) stepRows(mv machine.Move, rec machine.Record, record []byte, v *v
 			rows = append(rows, store.Row{Stream: store.Blob, Key: key, Data: e.Payload})
 			head.Payload = encode(map[string]string{"blob": h.run.ID + "/" + key})
 		}
-		rows = append(rows, store.Row{Stream: store.Step, Data: frame(head, record)})
+		data := h.sheet.write(func(b []byte) []byte { return frame(b, &head, record) })
+		rows = append(rows, store.Row{Stream: store.Step, Data: data, Told: e.Told})
 	}
+	h.sheet.rows = rows
 	return rows
 }
 

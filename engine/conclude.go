@@ -16,7 +16,7 @@ import (
 
 // advance takes the first edge that holds.
 func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) error {
-	raw, err := h.p.encode(next, h.rec.Node)
+	raw, err := h.p.encode(h.spare, next, h.rec.Node)
 	if err != nil {
 		return h.failed(ctx, v, t, err)
 	}
@@ -28,21 +28,7 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 	if err != nil {
 		return err
 	}
-	edge, spent := -1, []int(nil)
-	err = guard("a condition of node "+h.rec.Node, func() error {
-		for _, c := range choices {
-			if c.Kind == host.When && !h.p.Holds(node, c.Edge, next) {
-				continue
-			}
-			if c.Spent {
-				spent = append(spent, c.Edge)
-				continue
-			}
-			edge = c.Edge
-			return nil
-		}
-		return nil
-	})
+	edge, spent, err := h.choose(node, choices, next)
 	if err != nil {
 		return h.fail(ctx, t, h.at(err))
 	}
@@ -68,14 +54,34 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 	return err
 }
 
+// choose finds the first edge that holds and is not spent.
+func (h *hand) choose(node int, choices []machine.Choice, next any) (edge int, spent []int, err error) {
+	edge = -1
+	err = guardIn("a condition of node", h.rec.Node, func() error {
+		for _, c := range choices {
+			if c.Kind == host.When && !h.p.Holds(node, c.Edge, next) {
+				continue
+			}
+			if c.Spent {
+				spent = append(spent, c.Edge)
+				continue
+			}
+			edge = c.Edge
+			return nil
+		}
+		return nil
+	})
+	return edge, spent, err
+}
+
 // failure is the error of a Fail terminal.
 func (h *hand) failure(node int, s any) (out *pawl.Error, err error) {
-	n := h.p.Shape.Nodes[node]
+	n := &h.p.Shape.Nodes[node]
 	if n.Kind != host.Fail {
 		return nil, nil
 	}
 	var given error
-	if err := guard("the error of terminal "+n.Name, func() error { given = h.p.Failure(node, s); return nil }); err != nil {
+	if err := guardIn("the error of terminal", n.Name, func() error { given = h.p.Failure(node, s); return nil }); err != nil {
 		return nil, err
 	}
 	if given == nil {
@@ -126,7 +132,7 @@ func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) 
 	if edge < 0 {
 		return h.fail(ctx, t, cause)
 	}
-	raw, err := h.p.encode(folded, n.Name)
+	raw, err := h.p.encode(h.spare, folded, n.Name)
 	if err != nil {
 		return h.fail(ctx, t, h.at(err))
 	}
@@ -257,7 +263,7 @@ func (h *hand) migrate(ctx context.Context) error {
 	}
 	var raw []byte
 	if err == nil {
-		raw, err = h.p.encode(state, to.Node)
+		raw, err = h.p.encode(h.spare, state, to.Node)
 	}
 	if err == nil {
 		_, err = h.p.m.Migrate(h.rec, h.tick(ctx, nil), to.Node)

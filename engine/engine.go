@@ -171,7 +171,10 @@ func (e *Engine) find(workflow string) (*program, error) {
 // now is the store's clock. Where the store does not answer it is this process's: what is decided by it cannot be committed
 // before the store answers again.
 func (e *Engine) now(ctx context.Context) time.Time {
-	t, err := e.clock(context.WithoutCancel(ctx))
+	if ctx.Done() != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	t, err := e.clock(ctx)
 	if err != nil {
 		return time.Now().UTC()
 	}

@@ -48,7 +48,7 @@ func (e *Engine) lasting(ctx context.Context, s store.Scope, run string, after i
 		rows, err := e.store.Read(ctx, s, run, store.Query{Stream: store.Event, After: after, Limit: page})
 		for i := 0; i < len(rows) && err == nil; i++ {
 			var ev event
-			if err = unmarshal(rows[i], &ev); err != nil {
+			if ev, err = eventOf(rows[i]); err != nil {
 				break
 			}
 			if !yield(pawl.Logged{Seq: rows[i].Seq, Type: ev.Type, Run: run, At: rows[i].At, Data: ev.Data}, nil) {

@@ -25,6 +25,8 @@ type hand struct {
 	head  Head
 	state any    // the live value
 	raw   []byte // the committed one
+	spare []byte // room for the next one
+	sheet sheet
 	read  atomic.Int64
 
 	calls, events atomic.Int64 // numbers of the last rows that were seen

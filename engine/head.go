@@ -11,6 +11,7 @@ import (
 	"pawl"
 	"pawl/internal/codec"
 	"pawl/internal/machine"
+	"pawl/store"
 )
 
 // Head is what is written of a run once, when it is created.
@@ -117,6 +118,19 @@ type question struct {
 type event struct {
 	Type string          `json:"t"`
 	Data json.RawMessage `json:"d,omitempty"`
+}
+
+// eventOf reads a row of the event stream: an event, or a step that tells of itself.
+func eventOf(row store.Row) (ev event, err error) {
+	if !framed(row) {
+		return ev, unmarshal(row, &ev)
+	}
+	h, _, err := unframe(row)
+	if err != nil {
+		return ev, err
+	}
+	s := machine.Stepped{Step: h.Last, Node: h.Before, To: h.After, Edge: h.Edge, Visit: h.Visit, MS: h.MS}
+	return event{Type: machine.EventStep, Data: encode(s)}, nil
 }
 
 // bytes encodes the event.

@@ -88,8 +88,8 @@ func (v *visit) loadEvents() error {
 		if row.Key == "" {
 			continue
 		}
-		var ev event
-		if err := unmarshal(row, &ev); err != nil {
+		ev, err := eventOf(row)
+		if err != nil {
 			return v.breaks(err)
 		}
 		known[row.Key] = ev // the last one: what diverged replaces what was there

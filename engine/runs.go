@@ -208,7 +208,7 @@ func (r *runs) fork(ctx context.Context, id string, step int64, state json.RawMe
 	if err != nil {
 		return out, err
 	}
-	if raw, err = p.encode(s, to.After); err != nil {
+	if raw, err = p.encode(nil, s, to.After); err != nil {
 		return out, err
 	}
 	mv, err := p.m.Fork(to.After, r.e.now(ctx))

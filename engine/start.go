@@ -33,7 +33,7 @@ func (p *program) first(input []byte) (raw []byte, err error) {
 	if err := guard("Start", func() (err error) { s, err = p.Begin(input); return err }); err != nil {
 		return nil, err
 	}
-	return p.encode(s, "start")
+	return p.encode(nil, s, "start")
 }
 
 // decode reads a stored state. Types may have methods of their own that do it, and those may panic.
@@ -42,9 +42,9 @@ func (p *program) decode(raw []byte) (s any, err error) {
 	return s, err
 }
 
-// encode is the stored form of a state.
-func (p *program) encode(s any, node string) (raw []byte, err error) {
-	err = guard("the state's type", func() (err error) { raw, err = p.Encode(s); return err })
+// encode is the stored form of a state, in the room if it is large enough.
+func (p *program) encode(room []byte, s any, node string) (raw []byte, err error) {
+	err = guard("the state's type", func() (err error) { raw, err = p.Encode(room, s); return err })
 	if errors.Is(err, errPanic) {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (b birth) row(mv machine.Move, raw []byte) (store.NewRun, error) {
 	rec := mv.Next
 	rec.Waiters = b.waiters
 	rec.Full, rec.Last, rec.Size, rec.Hash = rec.Steps, rec.Steps, len(raw), checksum(raw)
-	rows := []store.Row{{Stream: store.Step, Data: frame(stepHead{
+	rows := []store.Row{{Stream: store.Step, Data: frame(nil, &stepHead{
 		Entry: mv.Log[0], Attempt: rec.Attempt, Version: b.p.Shape.Version, Last: rec.Full, Full: rec.Full, Hash: rec.Hash,
 	}, delta.Full(raw))}}
 	rows = append(rows, eventRows(mv.Events)...)
@@ -116,10 +116,7 @@ func (b birth) row(mv machine.Move, raw []byte) (store.NewRun, error) {
 
 func eventRows(es []machine.Event) (rows []store.Row) {
 	for _, v := range es {
-		o := codec.NewFlat(208)
-		o.String("t", v.Type)
-		v.Encode(o, "d")
-		rows = append(rows, store.Row{Stream: store.Event, Data: o.Bytes()})
+		rows = append(rows, store.Row{Stream: store.Event, Data: event{Type: v.Type, Data: v.Encode()}.bytes()})
 	}
 	return rows
 }
@@ -155,7 +152,7 @@ func (e *Engine) restart(ctx context.Context, p *program, run store.Run, now tim
 	if err != nil {
 		return store.Change{}, err
 	}
-	rows := []store.Row{{Stream: store.Step, Data: frame(stepHead{
+	rows := []store.Row{{Stream: store.Step, Data: frame(nil, &stepHead{
 		Entry: mv.Log[0], Attempt: next.Attempt, Version: p.Shape.Version, Last: next.Full, Full: next.Full, Hash: next.Hash,
 	}, delta.Full(raw))}}
 	rows = append(rows, eventRows(mv.Events)...)

@@ -32,19 +32,23 @@ func checksum(state []byte) string {
 
 var everything = store.Scope{All: true}
 
-// frame joins a step's head and its record of the state.
-func frame(head stepHead, state []byte) []byte {
+// frame appends a step's head and its record of the state.
+func frame(b []byte, head *stepHead, state []byte) []byte {
 	const room = 4 // for the length of the head, which is known when it is written
-	o := codec.FlatAfter(room, 288+len(head.Payload)+len(state))
+	at := len(b)
+	o := codec.FlatOn(append(b, make([]byte, room)...))
 	head.fields(o)
-	out := o.Bytes()
-	n := len(out) - room
+	b = o.Bytes()
+	n := len(b) - at - room
 	for i := range room - 1 {
-		out[i] = byte(n>>(7*i)) | 0x80
+		b[at+i] = byte(n>>(7*i)) | 0x80
 	}
-	out[room-1] = byte(n >> (7 * (room - 1)))
-	return append(out, state...)
+	b[at+room-1] = byte(n >> (7 * (room - 1)))
+	return append(b, state...)
 }
+
+// framed tells a row of the step log, whose first byte always has its high bit set, from one that is JSON.
+func framed(row store.Row) bool { return len(row.Data) > 0 && row.Data[0] >= 0x80 }
 
 func unframe(row store.Row) (head stepHead, state []byte, err error) {
 	n, w := binary.Uvarint(row.Data)

@@ -186,7 +186,7 @@ func (v *visit) execute(state any) (next any, err error) {
 			go v.takeOver(pawl.Permanent(&pawl.Error{Code: pawl.CodeInternal, Text: fmt.Sprintf("node %q ended its goroutine", n.Name)}))
 		}
 	}()
-	err = guard("node "+n.Name, func() (err error) { next, err = v.h.p.Run(v.ctx, i, state); return err })
+	err = guardIn("node", n.Name, func() (err error) { next, err = v.h.p.Run(v.ctx, i, state); return err })
 	exited = false
 	if !v.returned() {
 		return nil, errLeft

@@ -32,13 +32,19 @@ func ring() *pawl.Graph[int, lap, int] {
 // no database is linked, whose tables the garbage collector would look through. Each run has a store of its own: what
 // earlier ones have left is not part of a node.
 func BenchmarkNode(b *testing.B) {
-	const nodes = 1000
+	b.ReportAllocs()
+	b.ReportMetric(float64(nodeTime(b).Nanoseconds()), "ns/node")
+}
+
+const nodes = 1000
+
+// nodeTime is the mean time of a node.
+func nodeTime(b *testing.B) time.Duration {
 	w, err := ring().Build()
 	if err != nil {
 		b.Fatal(err)
 	}
 	var spent time.Duration
-	b.ReportAllocs()
 	for b.Loop() {
 		e, err := engine.New(memory.New(), []*pawl.Workflow{w}, engine.Config{})
 		if err != nil {
@@ -54,5 +60,28 @@ func BenchmarkNode(b *testing.B) {
 		}
 		spent += time.Since(began)
 	}
-	b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N)/nodes, "ns/node")
+	return spent / time.Duration(b.N) / nodes
+}
+
+// TestLongNodeCost holds what a node costs: how often it asks for memory, which is the same on every machine, and how long it
+// takes beside the encoding of its state, with a generous bound.
+func TestLongNodeCost(t *testing.T) {
+	best := time.Hour
+	var allocs int64
+	for range 3 {
+		r := testing.Benchmark(func(b *testing.B) { best = min(best, nodeTime(b)) })
+		allocs = r.AllocsPerOp() / nodes
+	}
+	s := lap{Pad: strings.Repeat("x", 1000)}
+	plain := testing.Benchmark(func(b *testing.B) {
+		for b.Loop() {
+			if _, err := json.Marshal(&s); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}).NsPerOp()
+	t.Logf("a node takes %v and %d allocations; its state takes encoding/json %d ns", best, allocs, plain)
+	if allocs > 20 || best.Nanoseconds() > 20*plain {
+		t.Error("that is too much")
+	}
 }

@@ -61,6 +61,10 @@ type Row struct {
 	Key    string
 	Data   []byte
 	At     time.Time // UTC, the store's clock
+
+	// Told, of a row in Step that is written: watchers are told of the step by this very row. It stands in Event too, under
+	// the next number there, and is written once. It is not set on a row that is read.
+	Told bool
 }
 
 // Counter is what a run has used of a meter, and its cap; a Cap below zero means none.

@@ -27,13 +27,10 @@ func AppendString(b []byte, s string) []byte {
 type Flat struct{ b []byte }
 
 // NewFlat begins an object in a buffer of about that capacity.
-func NewFlat(capacity int) *Flat { return &Flat{b: append(make([]byte, 0, capacity), '{')} }
+func NewFlat(capacity int) *Flat { return FlatOn(make([]byte, 0, capacity)) }
 
-// FlatAfter begins an object behind so many bytes that the caller fills.
-func FlatAfter(room, capacity int) *Flat {
-	b := make([]byte, room, capacity)
-	return &Flat{b: append(b, '{')}
-}
+// FlatOn begins an object behind what b holds, in its room where there is enough.
+func FlatOn(b []byte) *Flat { return &Flat{b: append(b, '{')} }
 
 func (o *Flat) key(name string) {
 	if o.b[len(o.b)-1] != '{' {
@@ -86,12 +83,10 @@ func (o *Flat) Raw(name string, v []byte) {
 	}
 }
 
-// Nest adds an object whose fields f writes.
-func (o *Flat) Nest(name string, f func(*Flat)) {
+// Put adds a value that f appends.
+func (o *Flat) Put(name string, f func([]byte) []byte) {
 	o.key(name)
-	o.b = append(o.b, '{')
-	f(o)
-	o.b = append(o.b, '}')
+	o.b = f(o.b)
 }
 
 // Value adds any other value.
@@ -104,5 +99,5 @@ func (o *Flat) Value(name string, v any) error {
 	return nil
 }
 
-// Bytes ends the object.
+// Bytes ends the object: it, and what was there before.
 func (o *Flat) Bytes() []byte { return append(o.b, '}') }

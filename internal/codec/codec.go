@@ -23,8 +23,11 @@ import (
 // Encode turns v into JSON without HTML escapes. Non-finite numbers and text that is not UTF-8 are errors with the
 // path of the field, such as ".items[3].score". Give it a pointer: encoding/json looks for methods with a pointer
 // receiver only on what has an address.
-func Encode(v any) ([]byte, error) {
-	var w sink
+func Encode(v any) ([]byte, error) { return Append(nil, v) }
+
+// Append is Encode behind what b holds, in its room where there is enough.
+func Append(b []byte, v any) ([]byte, error) {
+	w := sink{out: b}
 	e := json.NewEncoder(&w)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
@@ -33,7 +36,7 @@ func Encode(v any) ([]byte, error) {
 		}
 		return nil, err
 	}
-	out := w.out
+	out := w.out[len(b):]
 	// encoding/json writes this escape for bytes that are not UTF-8, and only then or for a literal backslash.
 	if bytes.Contains(out, []byte(`\ufffd`)) {
 		if told := flaw(v); told != nil {
@@ -43,10 +46,10 @@ func Encode(v any) ([]byte, error) {
 	if at, bad := notUTF8(out); bad { // what a type wrote by itself, such as json.RawMessage, is not looked at before
 		return nil, fmt.Errorf("byte %d of the JSON is not UTF-8", at)
 	}
-	return out, nil
+	return w.out, nil
 }
 
-// sink takes the one piece that an encoder writes for a value, without the line break: exactly as large as it is.
+// sink takes the one piece that an encoder writes for a value, without the line break.
 type sink struct{ out []byte }
 
 func (s *sink) Write(p []byte) (int, error) {

@@ -29,28 +29,29 @@ func Full(next []byte) []byte { return append([]byte{full}, next...) }
 // IsFull reports whether a record needs no base.
 func IsFull(record []byte) bool { return len(record) > 0 && record[0] == full }
 
-// Next makes the record for the next value of a history whose last full copy is followed by so many bytes of differences.
+// Next appends to b the record for the next value of a history whose last full copy is followed by so many bytes of differences.
 // It is a full copy as soon as the differences would weigh as much as the value: then reading a value costs its full copy
 // and differences of at most its own size, and a value that only grows costs less than three times its final size in all.
-func Next(old, next []byte, since int) (record []byte, isFull bool) {
-	d := Make(old, next)
-	if since+len(d) >= len(next)+1 {
-		return Full(next), true
+func Next(b, old, next []byte, since int) (record []byte, isFull bool) {
+	d := appendTo(b, old, next)
+	if since+len(d)-len(b) >= len(next)+1 {
+		return append(append(d[:len(b)], full), next...), true
 	}
 	return d, false
 }
 
 // Make makes the difference from old to next: what they share at both ends is not repeated, and in between blocks of old
 // are found again wherever they stand.
-func Make(old, next []byte) []byte {
+func Make(old, next []byte) []byte { return appendTo(nil, old, next) }
+
+func appendTo(out, old, next []byte) []byte {
 	if len(next) > most {
-		return Full(next)
+		return append(append(out, full), next...)
 	}
 	p := prefix(old, next)
 	s := suffix(old[p:], next[p:])
 	mid, from := next[p:len(next)-s], old[p:len(old)-s]
-	out := make([]byte, 0, len(mid)+32)
-	out = append(out, patch)
+	out = append(slices.Grow(out, len(mid)+32), patch)
 	out = piece(out, 0, p)
 	if len(mid) < 4*block || len(from) < 2*block {
 		out = text(out, mid)

@@ -105,7 +105,7 @@ func TestHistory(t *testing.T) {
 		since := 0
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			next := edited(t, old)
-			record, full := delta.Next(old, next, since)
+			record, full := delta.Next(nil, old, next, since)
 			if full != delta.IsFull(record) {
 				t.Fatal("a full copy that is none")
 			}
@@ -137,7 +137,7 @@ func grown(turns, size int) (records [][]byte, last []byte) {
 			next = fmt.Appendf(next, `{"n":%d,"text":"%s"},`, j, strings.Repeat(fmt.Sprintf("%08x", j*2654435761), size/8))
 		}
 		next = append(next, fmt.Sprintf(`{}],"round":%d}`, i)...)
-		record, full := delta.Next(old, next, since)
+		record, full := delta.Next(nil, old, next, since)
 		if since += len(record); full {
 			since = 0
 		}

@@ -119,7 +119,7 @@ type Moved struct {
 type Program struct {
 	Shape      Shape
 	Begin      func(input []byte) (any, error)
-	Encode     func(state any) ([]byte, error)
+	Encode     func(room []byte, state any) ([]byte, error) // in the room where there is enough
 	Decode     func(data []byte) (any, error)
 	Run        func(ctx context.Context, node int, state any) (any, error)
 	Holds      func(node, edge int, state any) bool                    // a When edge of Shape.Nodes[node].Edges

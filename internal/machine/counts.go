@@ -43,12 +43,15 @@ func (cs Counts) Plus(node, edge string) Counts {
 	return out
 }
 
-// bytes encodes the counts by hand, as they are part of every row. Nil for none.
-func (cs Counts) bytes() []byte {
-	if len(cs) == 0 {
-		return nil
+// put encodes the counts by hand, as they are part of every row.
+func (cs Counts) put(o *codec.Flat, name string) {
+	if len(cs) > 0 {
+		o.Put(name, cs.append)
 	}
-	b := append(make([]byte, 0, 64*len(cs)), '[')
+}
+
+func (cs Counts) append(b []byte) []byte {
+	b = append(b, '[')
 	for i, c := range cs {
 		if i > 0 {
 			b = append(b, ',')

@@ -196,11 +196,11 @@ func (m Machine) take(r Record, t Tick, n *host.Node, e host.Edge, spent []Entry
 	}
 	next.Node, next.Visit, next.Try = to.Name, next.Visit+1, 1
 	next.Waits, next.Families, next.Calls, next.Tried, next.Events = nil, nil, t.Calls, t.Calls, t.Events
-	mv := Move{State: true, Log: []Entry{{Name: n.Name, Before: n.Name, After: to.Name, Edge: e.Name}}}
+	mv := Move{State: true, Log: make([]Entry, 1, 1+len(spent)+len(t.Notes))}
+	mv.Log[0] = Entry{Name: n.Name, Before: n.Name, After: to.Name, Edge: e.Name, Told: true}
 	if cause != nil {
 		mv.Log[0].Payload = raw(map[string]*pawl.Error{"error": cause})
 	}
-	mv.Events = []Event{{EventStep, Stepped{Step: r.Steps + 1, Node: n.Name, To: to.Name, Edge: e.Name, Visit: r.Visit, MS: t.Took.Milliseconds()}}}
 	mv.Log = append(append(mv.Log, spent...), t.Notes...)
 	switch to.Kind {
 	case host.Succeed:

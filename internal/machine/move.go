@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"pawl"
-	"pawl/internal/codec"
 )
 
 // Move is what one decision makes of a run: the next record and all that is written with it, in one transaction.
@@ -28,30 +27,17 @@ type Entry struct {
 	After   string          `json:"a,omitempty"`
 	Edge    string          `json:"e,omitempty"`
 	Payload json.RawMessage `json:"p,omitempty"`
+	Told    bool            `json:"-"` // watchers are told of it: the row is an EventStep
 }
 
-// Event is one of the engine's own events.
+// Event is one of the engine's own events. That a step was made is not among them: its row of the step log says so (Told).
 type Event struct {
 	Type string
 	Data any
 }
 
-// Encode adds the event's data to an object; that of a step is written with every commit, so by hand.
-func (e Event) Encode(o *codec.Flat, name string) {
-	s, ok := e.Data.(Stepped)
-	if !ok {
-		o.Raw(name, raw(e.Data))
-		return
-	}
-	o.Nest(name, func(o *codec.Flat) {
-		o.Int("step", s.Step)
-		o.String("node", s.Node)
-		o.String("to", s.To)
-		o.String("edge", s.Edge)
-		o.Int("visit", s.Visit)
-		o.Int("ms", s.MS)
-	})
-}
+// Encode is the event's data as JSON.
+func (e Event) Encode() json.RawMessage { return raw(e.Data) }
 
 // The engine's own events.
 const (

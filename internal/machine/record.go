@@ -113,8 +113,11 @@ type Child struct {
 
 // Encode turns a record into the bytes of a run's row. It is written with every commit, so by hand: Decode is the
 // standard one, and a test holds both together.
-func (r *Record) Encode() ([]byte, error) {
-	o := codec.NewFlat(512 + len(r.Output))
+func (r *Record) Encode() ([]byte, error) { return r.Append(make([]byte, 0, 512+len(r.Output))) }
+
+// Append is Encode behind what b holds.
+func (r *Record) Append(b []byte) ([]byte, error) {
+	o := codec.FlatOn(b)
 	o.String("s", string(r.Status))
 	o.String("n", r.Node)
 	o.String("g", r.Fingerprint)
@@ -146,8 +149,8 @@ func (r *Record) Encode() ([]byte, error) {
 	o.String("mi", r.Merged)
 	o.String("lg", r.Large)
 	o.Raw("out", r.Output)
-	o.Raw("e", r.Taken.bytes())
-	o.Raw("u", r.Turn.bytes())
+	r.Taken.put(o, "e")
+	r.Turn.put(o, "u")
 	err := errors.Join(
 		some(o, "w", r.Waits, len(r.Waits)),
 		some(o, "k", r.Families, len(r.Families)), some(o, "l", r.Waiters, len(r.Waiters)),

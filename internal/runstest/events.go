@@ -37,6 +37,25 @@ func eventNumbers(l *lab) {
 	if err := json.Unmarshal(es[3].Data, &text); err != nil || text != "a 1" {
 		l.Errorf("data %s", es[3].Data)
 	}
+	steps, err := l.rs.Steps(l.ctx, r.ID, 0, 0)
+	if err != nil {
+		l.Fatal(err)
+	}
+	for _, e := range es {
+		if e.Type != "pawl.step" {
+			continue
+		}
+		var s struct {
+			Step, Visit    int64
+			Node, To, Edge string
+		}
+		if err := json.Unmarshal(e.Data, &s); err != nil || s.Step < 2 || s.Step > int64(len(steps)) {
+			l.Fatalf("data %s", e.Data)
+		}
+		if w := steps[s.Step-1]; s.Node != w.StateBefore || s.To != w.StateAfter || s.Edge != w.Edge || s.Visit != w.Visit || s.Edge == "" {
+			l.Errorf("the event says %s, the step log %+v", e.Data, w)
+		}
+	}
 }
 
 func eventReconnect(l *lab) {

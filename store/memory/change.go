@@ -295,7 +295,7 @@ func (t *tx) letter(l store.Letter) error {
 // add appends rows and tells whether letters were among them.
 func (t *tx) add(r *run, rows []store.Row) (letters bool, err error) {
 	for i := range rows {
-		n, err := rules.Number(rows[i].Stream)
+		n, err := rules.Place(&rows[i])
 		if err != nil {
 			return false, err
 		}
@@ -312,7 +312,11 @@ func (r *run) append(stream int, row *store.Row, now int64) int64 {
 			return seq
 		}
 	}
-	r.logs[stream] = append(r.logs[stream], entry{row.Key, bytes.Clone(row.Data), now})
+	e := entry{row.Key, bytes.Clone(row.Data), now}
+	r.logs[stream] = append(r.logs[stream], e)
+	if row.Told {
+		r.logs[rules.Event] = append(r.logs[rules.Event], e)
+	}
 	seq := int64(len(r.logs[stream]))
 	switch stream {
 	case rules.Inbox:

@@ -196,10 +196,13 @@ func (s *Store) Expire(ctx context.Context, most int) (n int, err error) {
 const expiredRuns = `
 SELECT r.id FROM lease l JOIN run r ON r.n = l.n WHERE l.expires <> 0 AND l.expires <= ? ORDER BY l.expires LIMIT ?`
 
-// deleteStream follows a stream from its end.
-const deleteStream = `
+// deleteLog follows the streams from their ends.
+const deleteLog = `
 DELETE FROM log WHERE id IN (
-	WITH RECURSIVE chain (id) AS (VALUES (?) UNION ALL SELECT l.prev FROM chain c JOIN log l ON l.id = c.id)
+	WITH RECURSIVE chain (id, stream) AS (
+		VALUES (?, 0), (?, 1), (?, 2), (?, 3), (?, 4), (?, 5)
+		UNION ALL
+		SELECT iif(l.stream = c.stream, l.prev, l.told), c.stream FROM chain c JOIN log l ON l.id = c.id)
 	SELECT id FROM chain)`
 
 func (t *tx) expire(most int) (int, error) {
@@ -212,10 +215,12 @@ func (t *tx) expire(most int) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+		var ends []any
 		for _, end := range r.tails {
-			if _, err := t.exec(deleteStream, end.id); err != nil {
-				return 0, err
-			}
+			ends = append(ends, end.id)
+		}
+		if _, err := t.exec(deleteLog, ends...); err != nil {
+			return 0, err
 		}
 		for _, q := range []string{
 			"DELETE FROM mark WHERE run = ?", "DELETE FROM blob WHERE run = ?", "DELETE FROM counter WHERE run = ?",

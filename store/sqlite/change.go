@@ -59,7 +59,7 @@ func late(c *store.Change) bool {
 // known refuses rows of a stream that there is not, before anything is written.
 func known(rows []store.Row) error {
 	for i := range rows {
-		if _, err := rules.Number(rows[i].Stream); err != nil {
+		if _, err := rules.Place(&rows[i]); err != nil {
 			return err
 		}
 	}

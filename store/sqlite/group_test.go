@@ -164,11 +164,11 @@ func TestPlans(t *testing.T) {
 		selectRun + " WHERE r.parent = ? AND r.parent <> ''",
 		selectQuestion + " WHERE q.tenant = ? AND q.closed = 0 ORDER BY q.id DESC LIMIT ?",
 		selectQuestion + " WHERE r.id = ? ORDER BY q.id DESC LIMIT ?",
-		selectStream, deleteStream,
+		selectStream, deleteLog,
 	} {
 		args := make([]any, strings.Count(q, "?"))
 		if strings.Contains(q, "?1") {
-			args = args[:5]
+			args = args[:6]
 		}
 		rows, err := s.reads.Query("EXPLAIN QUERY PLAN "+q, args...)
 		must(t, err)

@@ -214,7 +214,7 @@ const (
 WITH RECURSIVE chain (id, seq) AS (
 	SELECT ?1, ?2
 	UNION ALL
-	SELECT l.prev, c.seq - 1 FROM chain c JOIN log l ON l.id = c.id WHERE c.seq > ?3 + 1)
+	SELECT iif(l.stream = ?6, l.prev, l.told), c.seq - 1 FROM chain c JOIN log l ON l.id = c.id WHERE c.seq > ?3 + 1)
 SELECT c.seq, l.key, l.at, l.data FROM chain c JOIN log l ON l.id = c.id WHERE c.seq <= ?4 AND (?5 = '' OR l.key = ?5)`
 )
 
@@ -241,7 +241,7 @@ func readStream(ctx context.Context, tx *sql.Tx, n int64, stream int, from tail,
 	if q.Key == "" && limit > 0 {
 		last = min(last, after+int64(limit))
 	}
-	rows, err := tx.QueryContext(ctx, selectStream, from.id, from.seq, after, last, q.Key)
+	rows, err := tx.QueryContext(ctx, selectStream, from.id, from.seq, after, last, q.Key, stream)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ const applicationID = 0x7061776c
 //
 // Tables are cut by how often they are written: who a run is (run, head), what it does (state: every step), who holds it
 // (lease: small rows, so that heartbeats do not write states), and what it has left (log: append only).
-var migrations = []string{schema1}
+var migrations = []string{schema1, schema2}
 
 const schema1 = `
 CREATE TABLE run (
@@ -96,3 +96,6 @@ CREATE TABLE rate (name TEXT PRIMARY KEY, tat INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE holder (name TEXT, holder TEXT, until INTEGER NOT NULL, PRIMARY KEY (name, holder)) WITHOUT ROWID;
 CREATE TABLE worker (id TEXT PRIMARY KEY, kinds TEXT NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 `
+
+// A row of the step log that tells watchers of its step is part of the event stream too: told is the id of the event before it.
+const schema2 = `ALTER TABLE log ADD COLUMN told INTEGER`

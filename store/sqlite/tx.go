@@ -211,11 +211,11 @@ func (t *tx) kind(name string, add bool) (int64, error) {
 	return n, nil
 }
 
-const insertLog = `INSERT INTO log (prev, run, stream, seq, key, at, data) VALUES (?, ?, ?, ?, ?, ?, ?)`
+const insertLog = `INSERT INTO log (prev, run, stream, seq, key, at, data, told) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
 // append adds a row to a stream and answers its number. The caller saves the tails, and the lease that counts letters.
 func (t *tx) append(r *run, row *store.Row) (int64, error) {
-	stream, err := rules.Number(row.Stream)
+	stream, err := rules.Place(row)
 	if err != nil {
 		return 0, err
 	}
@@ -225,30 +225,46 @@ func (t *tx) append(r *run, row *store.Row) (int64, error) {
 			return seq, err
 		}
 	}
-	at := r.tails[stream]
+	var told any
+	if row.Told {
+		told = r.tails[rules.Event].id
+	}
 	t.dirty = true
-	res, err := t.result(insertLog, at.id, r.n, stream, at.seq+1, row.Key, t.now, row.Data)
+	res, err := t.result(insertLog, r.tails[stream].id, r.n, stream, r.tails[stream].seq+1, row.Key, t.now, row.Data, told)
 	if err != nil {
 		return 0, err
 	}
-	prev := at.id
-	if at.id, err = res.LastInsertId(); err != nil {
+	id, err := res.LastInsertId()
+	if err != nil {
 		return 0, err
 	}
-	if at.seq++; at.id <= prev {
-		return 0, fmt.Errorf("log row %d comes after %d", at.id, prev) // a chain must not turn on itself
-	}
-	r.tails[stream], r.grown = at, true
-	if stream == rules.Inbox {
-		r.Inbox = at.seq
-	}
-	if stream == rules.Blob {
-		if _, err := t.exec("INSERT INTO blob (run, key, seq, id) VALUES (?, ?, ?, ?)", r.n, row.Key, at.seq, at.id); err != nil {
+	if row.Told {
+		if err := t.extend(r, rules.Event, id); err != nil {
 			return 0, err
 		}
 	}
-	if at.seq%stride == 0 {
-		_, err = t.exec("INSERT INTO mark (run, stream, seq, id) VALUES (?, ?, ?, ?)", r.n, stream, at.seq, at.id)
+	if err := t.extend(r, stream, id); err != nil {
+		return 0, err
 	}
-	return at.seq, err
+	seq := r.tails[stream].seq
+	if stream == rules.Inbox {
+		r.Inbox = seq
+	}
+	if stream == rules.Blob {
+		_, err = t.exec("INSERT INTO blob (run, key, seq, id) VALUES (?, ?, ?, ?)", r.n, row.Key, seq, id)
+	}
+	return seq, err
+}
+
+// extend makes a row of the log the end of a stream.
+func (t *tx) extend(r *run, stream int, id int64) (err error) {
+	end := &r.tails[stream]
+	if id <= end.id {
+		return fmt.Errorf("log row %d comes after %d", id, end.id) // a chain must not turn on itself
+	}
+	end.seq, end.id, r.grown = end.seq+1, id, true
+	if end.seq%stride == 0 {
+		_, err = t.exec("INSERT INTO mark (run, stream, seq, id) VALUES (?, ?, ?, ?)", r.n, stream, end.seq, id)
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"math"
 
 	"pawl/store"
@@ -17,6 +18,47 @@ var appendCases = []kase{
 		l.same("seqs", l.append(r, store.Batch{Rows: []store.Row{{Stream: store.Event}}}).Seqs, []int64{4})
 		l.same("empty", len(l.append(r, store.Batch{}).Seqs), 0)
 		l.same("events", texts(l.read("r", store.Query{Stream: store.Event})), []string{"a", "c", "d", ""})
+	}},
+	// A row that tells of its step is in both streams, under the next number of each, and between other rows of each.
+	{name: "told", run: func(l *law) {
+		told := func(text string) store.Row { return store.Row{Stream: store.Step, Data: []byte(text), Told: true} }
+		event := func(text string) store.Row { return store.Row{Stream: store.Event, Key: "k", Data: []byte(text)} }
+		n := run("r")
+		n.Add = []store.Row{{Stream: store.Step, Data: []byte("s1")}, event("e1")}
+		l.create(n)
+		r := l.claim("r")
+		var steps, events []string
+		steps, events = append(steps, "s1"), append(events, "e1")
+		for i := range 100 {
+			s, e := fmt.Sprint("told", i), fmt.Sprint("event", i)
+			rows := []store.Row{told(s), event(e), {Stream: store.Step, Data: []byte("note")}}
+			if i%3 == 0 {
+				rows = []store.Row{event(e), told(s)}
+				events = append(events, e, s)
+				steps = append(steps, s)
+			} else {
+				events = append(events, s, e)
+				steps = append(steps, s, "note")
+			}
+			l.apply(store.Change{Run: "r", Epoch: r.Epoch, Add: rows})
+		}
+		l.same("steps", texts(l.read("r", store.Query{Stream: store.Step})), steps)
+		l.same("events", texts(l.read("r", store.Query{Stream: store.Event})), events)
+		for after := range 20 {
+			q := store.Query{After: int64(after * 7), Limit: 5}
+			for stream, all := range map[store.Stream][]string{store.Step: steps, store.Event: events} {
+				q.Stream = stream
+				rows := l.read("r", q)
+				l.same("page", texts(rows), all[q.After:q.After+5])
+				l.same("stream", rows[0].Stream, stream)
+				l.same("number", rows[0].Seq, q.After+1)
+			}
+		}
+		l.same("by key", len(l.read("r", store.Query{Stream: store.Event, Key: "k"})), 101)
+		l.same("receipt", l.append(r, store.Batch{Rows: []store.Row{told("x"), event("y")}}).Seqs, []int64{int64(len(steps)) + 1, int64(len(events)) + 2})
+		l.is(l.s.Apply(l.ctx, store.Change{Run: "r", Epoch: r.Epoch + 1, Add: []store.Row{told("stale")}}), store.ErrStale)
+		l.is(l.s.Apply(l.ctx, store.Change{Run: "r", Epoch: r.Epoch, Add: []store.Row{{Stream: store.Call, Told: true}}}), store.ErrNotFound)
+		l.same("nothing more", len(l.read("r", store.Query{Stream: store.Event})), len(events)+2)
 	}},
 	// Fenced like everything else of the holder.
 	{name: "fence", run: func(l *law) {

@@ -101,7 +101,7 @@ var expireCases = []kase{
 		r := l.claim("old")
 		e := end(r)
 		e.Keep, e.Ask = time.Millisecond, []store.Ask{{ID: "q"}}
-		e.Add = append(step("s"), store.Row{Stream: store.Blob, Key: "b"})
+		e.Add = append(step("s"), store.Row{Stream: store.Blob, Key: "b"}, store.Row{Stream: store.Step, Told: true}, store.Row{Stream: store.Event})
 		l.apply(e)
 		l.apply(end(l.claim("kept")))
 		e = end(l.claim("later"))

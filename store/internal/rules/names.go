@@ -11,6 +11,8 @@ var Streams = [...]store.Stream{store.Step, store.Event, store.Call, store.Inbox
 
 // The numbers that stores look at.
 const (
+	Step  = 0
+	Event = 1
 	Inbox = 3
 	Blob  = 4
 )
@@ -23,6 +25,15 @@ func Number(s store.Stream) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("%w: stream %q", store.ErrNotFound, s)
+}
+
+// Place is the stored number of the stream that a row goes to.
+func Place(row *store.Row) (int, error) {
+	n, err := Number(row.Stream)
+	if err == nil && row.Told && n != Step {
+		return 0, fmt.Errorf("%w: a row of stream %q cannot be told", store.ErrNotFound, row.Stream)
+	}
+	return n, err
 }
 
 // Sees tells whether a scope sees what belongs to a tenant and a user.
