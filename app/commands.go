@@ -37,6 +37,7 @@ func (c *call) root() *cobra.Command {
 		}
 	}
 	root.AddCommand(c.runCommand(), c.runsCommand(), c.graphCommand(), c.workflowsCommand(), c.doctorCommand(), c.versionCommand())
+	root.AddCommand(c.ncoCommands()...)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, sub := range root.Commands() {

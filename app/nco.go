@@ -37,15 +37,12 @@ func openNCO(ctx context.Context, o Opening) (*Opened, error) {
 	if turns == 0 {
 		turns = -1 // to the workflow, 0 is its own default
 	}
-	catalog, file, err := ncoCatalog(o)
+	agent, index, file, err := ncoAgent(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	index, err := fts.Open(ctx, catalog.Documents())
-	if err != nil {
-		return nil, fmt.Errorf("nco: index: %w", err)
-	}
-	w, err := nco.Graph(nco.Agent{Catalog: catalog, Index: index, Turns: turns}).Build()
+	agent.Turns = turns
+	w, err := nco.Graph(agent).Build()
 	if err != nil {
 		_ = index.Close()
 		return nil, err
@@ -55,6 +52,20 @@ func openNCO(ctx context.Context, o Opening) (*Opened, error) {
 		out.Labels = map[string]string{labelCatalog: file}
 	}
 	return out, nil
+}
+
+// ncoAgent is nco with the catalogue of the configuration, and the index over it, which whoever asked for it closes. file is
+// the catalogue's, empty for the built-in one.
+func ncoAgent(ctx context.Context, o Opening) (a nco.Agent, ix *fts.Index, file string, err error) {
+	catalog, file, err := ncoCatalog(o)
+	if err != nil {
+		return a, nil, file, err
+	}
+	index, err := fts.Open(ctx, catalog.Documents(), catalog.Groups()...)
+	if err != nil {
+		return a, nil, file, fmt.Errorf("nco: index: %w", err)
+	}
+	return nco.Agent{Catalog: catalog, Index: index}, index, file, nil
 }
 
 // ncoCatalog loads the catalogue that was given as a flag; else, for a run, the one that it was begun with; else the

@@ -30,6 +30,13 @@ type Document struct {
 	Title string
 	Names []string // other exact names of it
 	Text  string
+	Group string // the kind of things that it is one of, if there are groups
+}
+
+// Group is what the documents of one kind have in common: its names say a little for each of them.
+type Group struct {
+	ID    string
+	Names []string
 }
 
 // Query asks for the K best documents.
@@ -50,8 +57,11 @@ type Hit struct {
 	// These are comparable between results.
 	Coverage      float64  // share of the query's weight whose words are in the document, rare words weighing more
 	TitleCoverage float64  // the same, in its title and names only
-	Similarity    float64  // likeness of query and title by their characters, 0 to 1
-	Words         []string // words of the query that are in the document, as the query has them
+	Similarity    float64  // likeness of the query by its characters to Name, 0 to 1
+	Name          string   // the title or name that is most like the query
+	Kinship       float64  // likeness of the query by its characters to Kin, 0 to 1
+	Kin           string   // the name of its group that is most like the query
+	Words         []string // words of the query that are in the document or among the names of its group, as the query has them
 }
 
 // Distance is what a vector store would call it: 0 for the best that can be.

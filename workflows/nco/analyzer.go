@@ -1,10 +1,13 @@
 package nco
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"pawl/internal/text"
 )
@@ -28,13 +31,14 @@ type Margins struct{ lexicon *lexicon }
 var _ Analyzer = Margins{}
 
 // NewMargins makes it.
-func NewMargins() Margins { return Margins{newLexicon()} }
+func NewMargins(c *Catalog) Margins { return Margins{newLexicon(c)} }
 
 // Analyze goes through the phases; the first that can decide does.
 func (a Margins) Analyze(_ context.Context, c Case) (Verdict, error) {
-	said, _ := statement(c.Messages)
-	t := trial{Case: c, lexicon: a.lexicon, own: a.lexicon.read(said...)}
+	own, chosen := a.lexicon.understand(c.Messages)
+	t := trial{Case: c, lexicon: a.lexicon, own: own, chosen: chosen}
 	t.ranked = a.lexicon.recount(t.own.content, c.Candidates)
+	t.rivals = a.lexicon.recount(t.own.content, c.Rivals)
 	for _, phase := range []func() *Verdict{t.sufficiency, t.audit, t.anchor, t.margins} {
 		if v := phase(); v != nil {
 			v.Reasoning = strings.Join(t.thoughts, " ")
@@ -49,7 +53,9 @@ type trial struct {
 	Case
 	lexicon  *lexicon
 	own      reading
+	chosen   bool      // the last answer is one of the choices that were offered
 	ranked   []support // by the person's own words, best first
+	rivals   []support // of other families, that cannot be the answer
 	near     []support // those that are as good as the best
 	thoughts []string
 }
@@ -125,24 +131,72 @@ func (t *trial) margins() *Verdict {
 	best := t.ranked[0]
 	if v := t.lexicon.onlyVague(best.words); v != nil {
 		t.think("Margins: only %q speaks for the best, and many occupations share it.", phrase(best.words))
-		return &Verdict{Status: MoreInfo, Confidence: 1, Directive: "Ambiguous description.", Message: v.Question, Choices: v.Choices}
+		return &Verdict{Status: MoreInfo, Confidence: 1, Directive: "Ambiguous description.", Message: t.say(v.Question), Choices: v.Choices}
+	}
+	if t.chosen {
+		return t.confirmed()
+	}
+	exact := best.own && best.strength == 1 // then no name of a family stands against it
+	close := func(s support) bool {
+		return s.strength >= noise && s.strength > best.strength-margin && (s.own || !exact) && (s.clear || !best.clear)
 	}
 	for _, s := range t.ranked {
-		if s.strength >= noise && s.strength > best.strength-margin {
+		if close(s) {
 			t.near = append(t.near, s)
 		}
 	}
-	t.think("Margins: %d of %d candidates are within %.2f of the best.", len(t.near), len(t.ranked), margin)
-	if best.strength < enough {
+	var others []support
+	for _, s := range t.rivals {
+		if close(s) {
+			others = append(others, s)
+		}
+	}
+	t.think("Margins: %d of %d candidates are within %.2f of the best, and %d other families.", len(t.near), len(t.ranked), margin, len(others))
+	if best.strength < enough || !best.clear {
 		if v := t.searchAgain(); v != nil {
 			return v
 		}
+		t.near = append(t.near, others...)
 		return t.ask("The best candidate is weak.")
 	}
+	if len(others) > 0 {
+		t.near = append(t.near, others...)
+		return t.ask("Candidates of several families fit equally well.")
+	}
+	return t.together()
+}
+
+// confirmed takes the family of what the person has chosen from what was offered: that was the answer.
+func (t *trial) confirmed() *Verdict {
+	best := t.ranked[0]
+	for _, s := range t.ranked {
+		if s.Metadata.Family == best.Metadata.Family && s.strength > best.strength-margin && len(t.near) < maxCodes {
+			t.near = append(t.near, s)
+		}
+	}
+	t.think("Margins: the person chose %q.", phrase(t.own.content))
+	return nil
+}
+
+// together asks where the candidates that are as good as the best may not share an answer. Those of one family may: where
+// there are more than three, it is the family that is clear.
+func (t *trial) together() *Verdict {
+	best := t.near[0]
+	families := map[string]bool{}
 	for _, s := range t.near {
+		families[s.Metadata.Family] = true
 		if Division(s.Code) != Division(best.Code) {
 			return t.ask("Candidates of several divisions fit equally well.")
 		}
+	}
+	if len(families) == 1 {
+		if n := len(t.near); n > maxCodes {
+			t.think("Margins: all %d are of the family %s; the description does not tell them apart.", n, best.Metadata.FamilyTitle)
+			t.near = t.near[:maxCodes]
+		}
+		return nil
+	}
+	for _, s := range t.near {
 		if !slices.Equal(s.words, best.words) {
 			return t.ask("Candidates that bear out different words fit equally well.")
 		}
@@ -161,7 +215,7 @@ func (t *trial) decide() Verdict {
 		v.Codes, v.Titles = append(v.Codes, s.Code), append(v.Titles, s.Metadata.Title)
 	}
 	lead := best.strength
-	if rest := t.ranked[len(t.near):]; len(rest) > 0 {
+	if rest := t.behind(); len(rest) > 0 {
 		lead -= rest[0].strength
 		t.think("Decision: the runner-up %q is %.2f behind.", rest[0].Metadata.Title, lead)
 	}
@@ -173,6 +227,15 @@ func (t *trial) decide() Verdict {
 	v.Directive = fmt.Sprintf("%s, strength %.2f, words: %s.", codes, best.strength, phrase(best.words))
 	v.Reasoning = strings.Join(t.thoughts, " ")
 	return v
+}
+
+// behind are the candidates that were not chosen, best first.
+func (t *trial) behind() []support {
+	rest := slices.DeleteFunc(slices.Concat(t.ranked, t.rivals), func(s support) bool {
+		return slices.ContainsFunc(t.near, func(n support) bool { return n.Code == s.Code })
+	})
+	slices.SortStableFunc(rest, func(a, b support) int { return cmp.Compare(b.strength, a.strength) })
+	return rest
 }
 
 // confidence lies in the band of a match, lower where codes share the answer and where something was assumed.
@@ -236,37 +299,109 @@ func (t *trial) ask(why string) *Verdict {
 	t.think("Decision: ask. %s", why)
 	v := Verdict{Status: MoreInfo, Confidence: 2, Directive: why}
 	near := t.near
-	for _, s := range t.ranked {
+	for _, s := range slices.Concat(t.ranked, t.rivals) {
 		if len(near) < 2 && s.strength >= noise && !slices.ContainsFunc(near, func(n support) bool { return n.Code == s.Code }) {
 			near = append(near, s)
 		}
 	}
 	v.Choices = choices(near)
-	if len(v.Choices) < 2 {
+	switch {
+	case len(v.Choices) < 2:
 		v.Choices = nil
-		v.Message = "I could not tell the occupation from that. What do you do on a usual working day, and with which tools, materials or people?"
-		return &v
+		v.Message = t.say(sayMore)
+	case t.several(near):
+		v.Message = t.say(saySeveral)
+	case t.own.things == 1:
+		v.Message = fmt.Sprintf(t.say(sayKinds), t.own.content[0].shown)
+	default:
+		v.Message = t.say(sayWhich)
 	}
-	v.Message = "Several occupations fit. Which of these comes closest to your work? You can also say it in other words."
 	return &v
 }
 
-// choices are titles in plain sight, at most five; where two read the same, the family tells them apart.
+// several says whether those that are near bear out different things: more than one kind of work was named.
+func (t *trial) several(near []support) bool {
+	of := func(s support) map[int]bool {
+		things := map[int]bool{}
+		for _, w := range s.words {
+			things[w.thing] = true
+		}
+		return things
+	}
+	first := of(near[0])
+	for _, s := range near[1:] {
+		others := of(s)
+		apart := len(others) > 0
+		for thing := range others {
+			apart = apart && !first[thing]
+		}
+		if apart && s.clear && near[0].clear {
+			return true
+		}
+	}
+	return false
+}
+
+// choices are what people call the work, at most five; one a family where there are several families, and never what is left
+// over beside something specific. Where two read the same, more is said of each.
 func choices(near []support) []string {
-	count := map[string]int{}
+	families := map[string]bool{}
 	for _, s := range near {
-		count[text.Key(s.Metadata.Title)]++
+		families[s.Metadata.Family] = true
+	}
+	var picked []support
+	seen := map[string]bool{}
+	for _, residual := range []bool{false, true} {
+		for _, s := range near {
+			key := s.Metadata.Family
+			if len(families) == 1 {
+				key = s.Code
+			}
+			if s.Metadata.Residual == residual && !seen[key] && (!residual || len(families) > 1 || len(picked) == 0) {
+				seen[key] = true
+				picked = append(picked, s)
+			}
+		}
+	}
+	count := map[string]int{}
+	for _, s := range picked {
+		count[text.Key(label(s))]++
 	}
 	var c []string
-	for _, s := range near {
-		label := strings.TrimRight(s.Metadata.Title, ", ")
-		if count[text.Key(s.Metadata.Title)] > 1 || label != s.Metadata.Title {
-			more, _ := text.Clip(s.Document, 80)
-			label = fmt.Sprintf("%s (%s)", label, strings.TrimSpace(more))
+	for _, s := range picked[:min(maxChoices, len(picked))] {
+		l := label(s)
+		if count[text.Key(l)] > 1 {
+			more := s.Metadata.FamilyTitle
+			if len(families) == 1 || more == "" {
+				more, _ = text.Clip(s.Document, 80)
+			}
+			l = fmt.Sprintf("%s (%s)", l, strings.TrimSpace(more))
 		}
-		if len(c) < maxChoices && !slices.Contains(c, label) {
-			c = append(c, label)
+		if !slices.Contains(c, l) {
+			c = append(c, l)
 		}
 	}
 	return c
+}
+
+// label is what a person would call the work: the name that comes nearest, in the order in which one says it.
+func label(s support) string {
+	name := s.name
+	if name == "" || s.Metadata.Residual && name == s.Metadata.Title {
+		name = s.Metadata.Title
+		if s.Evidence.Kin != "" && s.Evidence.Kinship > 0 {
+			name = s.Evidence.Kin
+		}
+	}
+	name = strings.TrimRight(name, ", ")
+	if noun, kind, ok := strings.Cut(name, ", "); ok && !strings.ContainsAny(kind, ",/(") && !strings.ContainsAny(noun, "/(") {
+		switch text.Key(kind) {
+		case "general", "other", "others":
+			name = noun
+		default:
+			name = kind + " " + noun
+		}
+	}
+	r, size := utf8.DecodeRuneInString(name)
+	return string(unicode.ToUpper(r)) + name[size:]
 }

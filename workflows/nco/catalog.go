@@ -3,6 +3,7 @@ package nco
 import (
 	"crypto/sha256"
 	"embed"
+	"encoding/csv"
 	"encoding/hex"
 	"fmt"
 	"iter"
@@ -29,6 +30,9 @@ type Catalog struct {
 	at       map[string]int
 	headings map[string]string
 	report   Report
+
+	documents []index.Document
+	groups    []index.Group
 }
 
 // Entry is one thing that a description can be coded to.
@@ -134,17 +138,52 @@ func (e Entry) Names() []string {
 	return names
 }
 
-// Documents are the entries as an index takes them. The family's title is searched with every occupation under it.
-func (c *Catalog) Documents() []index.Document {
-	docs := make([]index.Document, 0, len(c.entries))
+// Documents are the entries as an index takes them: with the names that their definitions give them, or definitions of
+// others, and with ours where an entry is a family. An occupation belongs to the group of its family.
+func (c *Catalog) Documents() []index.Document { return slices.Clone(c.documents) }
+
+// Groups are the families of the occupations, with their titles and our names for them.
+func (c *Catalog) Groups() []index.Group { return slices.Clone(c.groups) }
+
+// arrange makes the documents and the groups. own are our names for the families, by code.
+func (c *Catalog) arrange(own map[string][]string) {
+	elsewhere := map[string][]string{}
 	for _, e := range c.entries {
-		body := e.Description
-		if family, title := c.Family(e.Code); family != e.Code && title != "" {
-			body = title + ". " + body
+		body, names, others := definition(e.Description)
+		d := index.Document{ID: e.Code, Title: e.Title, Names: append(e.Names(), names...), Text: body}
+		if len(e.Code) == 4 {
+			d.Names = append(d.Names, own[e.Code]...)
+		} else {
+			d.Group = prefix(e.Code, 4)
 		}
-		docs = append(docs, index.Document{ID: e.Code, Title: e.Title, Names: e.Names(), Text: body})
+		c.documents = append(c.documents, d)
+		for code, names := range others {
+			elsewhere[code] = append(elsewhere[code], names...)
+		}
+		family, title := c.Family(e.Code)
+		if family != e.Code && (len(c.groups) == 0 || c.groups[len(c.groups)-1].ID != family) {
+			c.groups = append(c.groups, index.Group{ID: family, Names: append([]string{title}, own[family]...)})
+		}
 	}
-	return docs
+	for i := range c.documents {
+		c.documents[i].Names = append(c.documents[i].Names, elsewhere[c.documents[i].ID]...)
+	}
+}
+
+// familyNames are our names for the families, by code: those in the descriptions of the catalogue that is built in, and more.
+func familyNames(builtIn *Catalog) map[string][]string {
+	names := map[string][]string{}
+	for _, e := range builtIn.entries {
+		names[e.Code] = keywords(e.Description)
+	}
+	rows, err := csv.NewReader(strings.NewReader(lexiconFile("names.csv"))).ReadAll()
+	if err != nil {
+		panic("nco: lexicon: " + err.Error())
+	}
+	for _, row := range rows[1:] {
+		names[row[0]] = append(names[row[0]], strings.Split(row[1], "|")...)
+	}
+	return names
 }
 
 // settle makes the catalogue whole once its rows are read: families of occupations become headings, headings that the
@@ -178,6 +217,10 @@ func (c *Catalog) settle(above *Catalog) error {
 		}
 	}
 	c.hash = c.digest()
+	if above == nil {
+		above = c
+	}
+	c.arrange(familyNames(above))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package nco
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"pawl/internal/text"
@@ -19,16 +20,18 @@ type Words struct{ lexicon *lexicon }
 var _ Expander = Words{}
 
 // NewWords makes it.
-func NewWords() Words { return Words{newLexicon()} }
+func NewWords(c *Catalog) Words { return Words{newLexicon(c)} }
 
 // Expand reads what the person said, newest first, and builds the query from the words that may name the work.
 func (x Words) Expand(_ context.Context, turn Turn) (Expansion, error) {
-	said, chosen := statement(turn.Messages)
-	r := x.lexicon.read(said...)
+	r, chosen := x.lexicon.understand(turn.Messages)
 	e := Expansion{Assumptions: assumptions(r), Note: note(r)}
 	if v := x.ambiguity(r, chosen); v != nil {
 		e.Reasoning = "The words that are left name no single kind of work: " + shownWords(r.content)
-		e.Question, e.Choices = v.Question, v.Choices
+		e.Question, e.Choices = v.Question.in(r.tongue), v.Choices
+		if e.Generated = len(r.content) > 0; e.Generated { // what comes near is shown beside the question
+			e.Query = query(r.content)
+		}
 		return e, nil
 	}
 	e.Generated, e.Query = true, query(r.content)
@@ -36,6 +39,24 @@ func (x Words) Expand(_ context.Context, turn Turn) (Expansion, error) {
 	e.TitleReason = "The person's own words, in their order; nothing was added."
 	e.DivisionReason = "None is named: the division follows from what is found, not from the words alone."
 	return e, nil
+}
+
+// understand reads what counts of what the person said. An answer that is what something is called stands for itself.
+func (l *lexicon) understand(messages []Message) (r reading, chosen bool) {
+	said, chosen := statement(messages)
+	if !chosen && len(said) > 1 {
+		if r := l.read(said[0]); l.known.named[stemsOf(formsOf(r.content))] && l.onlyVague(r.content) == nil {
+			return r, false
+		}
+	}
+	return l.read(said...), chosen
+}
+
+func formsOf(words []word) (forms []string) {
+	for _, w := range words {
+		forms = append(forms, w.form)
+	}
+	return forms
 }
 
 // statement is what counts of what the person said: the answers, newest first, then the first text. An answer that is one
@@ -75,7 +96,7 @@ func (x Words) ambiguity(r reading, chosen bool) *vague {
 	var first *vague
 	var workplaces []string
 	for _, w := range r.content {
-		switch v := l.vague[w.form]; {
+		switch v := l.vagueWord(w.form); {
 		case v != nil && first == nil:
 			first = v
 		case v != nil:
@@ -86,7 +107,7 @@ func (x Words) ambiguity(r reading, chosen bool) *vague {
 		}
 	}
 	if first == nil {
-		return &vague{Question: fmt.Sprintf("You named where you work (%s). What do you do there?", shownWords(r.content))}
+		return &vague{Question: sayWorkplace.with(r.tongue, shownWords(r.content))}
 	}
 	for _, w := range workplaces {
 		if !first.with[w] {
@@ -100,11 +121,13 @@ func (x Words) ambiguity(r reading, chosen bool) *vague {
 func nothingSaid(r reading) *vague {
 	switch {
 	case len(r.places) > 0:
-		return &vague{Question: fmt.Sprintf("You named a place (%s). What work do you do there?", strings.Join(r.places, ", "))}
+		return &vague{Question: sayPlace.with(r.tongue, strings.Join(r.places, ", "))}
 	case len(r.employers) > 0:
-		return &vague{Question: fmt.Sprintf("You named who you work for (%s). What work do you do there?", strings.Join(r.employers, ", "))}
+		return &vague{Question: sayEmployer.with(r.tongue, strings.Join(r.employers, ", "))}
+	case len(r.foreign) > 0:
+		return &vague{Question: sayScript}
 	}
-	return &vague{Question: "What work do you do? Please say what you make, sell, repair or look after."}
+	return &vague{Question: sayNothing}
 }
 
 // query writes the words, normalized, in the form "Title: … | Description: …".
@@ -146,7 +169,7 @@ func searchText(query string) string {
 
 // assumptions are what was taken for granted: each of them could be wrong.
 func assumptions(r reading) []string {
-	var a []string
+	a := slices.Clone(r.corrected)
 	if len(r.employers) > 0 {
 		a = append(a, fmt.Sprintf("%q names the employer, not the work.", strings.Join(r.employers, ", ")))
 	}
@@ -165,10 +188,13 @@ func note(r reading) string {
 	if len(r.employers) > 0 {
 		n = append(n, "employers: "+strings.Join(r.employers, ", "))
 	}
-	if len(n) == 0 {
-		return ""
+	if len(n) > 0 {
+		n = []string{"Left out of the query: " + strings.Join(n, "; ") + "."}
 	}
-	return "Left out of the query: " + strings.Join(n, "; ") + "."
+	if len(r.translated) > 0 {
+		n = append(n, "Read as English: "+strings.Join(r.translated, ", ")+".")
+	}
+	return strings.Join(n, " ")
 }
 
 func shownWords(words []word) string {

@@ -14,8 +14,10 @@ import (
 const (
 	MaxText     = 10_000 // characters of a description or an answer
 	perSearch   = 5      // entries that one search brings
-	maxEvidence = 10     // entries that a turn keeps, the earlier ones first
-	maxDocument = 600    // characters of a description that are kept as evidence
+	depth       = 40     // entries that it looks at to see which other families come near
+	maxRivals   = 5
+	maxEvidence = 10  // entries that a turn keeps, the earlier ones first
+	maxDocument = 600 // characters of a description that are kept as evidence
 )
 
 // Agent codes descriptions of work to the entries of a catalogue.
@@ -49,6 +51,7 @@ type State struct {
 type Retrieved struct {
 	Queries    []string    `json:"queries"`
 	Candidates []Candidate `json:"candidates"`
+	Rivals     []Candidate `json:"rivals"` // of other families, further down: no answer, but they tell how clear the case is
 }
 
 // Answer is what a person says to a question.
@@ -116,11 +119,14 @@ func (a Agent) settled() Agent {
 	if a.Catalog == nil {
 		a.Catalog = Embedded()
 	}
-	if a.Expander == nil {
-		a.Expander = NewWords()
-	}
-	if a.Analyzer == nil {
-		a.Analyzer = NewMargins()
+	if a.Expander == nil || a.Analyzer == nil {
+		l := newLexicon(a.Catalog)
+		if a.Expander == nil {
+			a.Expander = Words{l}
+		}
+		if a.Analyzer == nil {
+			a.Analyzer = Margins{l}
+		}
 	}
 	if a.Turns == 0 {
 		a.Turns = 5

@@ -176,7 +176,7 @@ func TestGraphBoundsCorrection(t *testing.T) {
 	script := &indextest.Script{Answer: func(q index.Query) (index.Result, error) { return index.Result{}, nil }}
 	a.Index, a.Analyzer = script, always(Verdict{Status: ImprovedSearch, Directive: "other words", Confidence: 4})
 	asked(t, a, "I sew clothes")
-	if q := script.Queries(); len(q) != 2 || q[0].Text != "sew clothes" || q[1].Text != "other words" || q[0].K != 5 {
+	if q := script.Queries(); len(q) != 2 || q[0].Text != "sew clothes" || q[1].Text != "other words" || q[0].K != depth {
 		t.Errorf("queries %+v", q)
 	}
 }

@@ -15,18 +15,22 @@ var lexiconFiles embed.FS
 type lexicon struct {
 	fillers, units, employers, workplaces, places map[string]bool
 	vague                                         map[string]*vague // by search form
+	lore                                          *lore
+	known                                         *vocabulary
 }
 
 // vague is a word that many occupations share: what to ask when it stands alone.
 type vague struct {
-	Question string
+	Question utterance
 	Choices  []string
 	with     map[string]bool // workplaces that do not make it clearer
 }
 
-// newLexicon reads the embedded files. They are part of the binary and tested: a fault in them is a fault of the program.
-func newLexicon() *lexicon {
-	l := &lexicon{vague: map[string]*vague{}}
+// newLexicon reads the embedded files, and the words of the catalogue. The files are part of the binary and tested: a fault in
+// them is a fault of the program.
+func newLexicon(c *Catalog) *lexicon {
+	l := &lexicon{vague: map[string]*vague{}, lore: newLore()}
+	l.known = newVocabulary(c, l.lore.hindi)
 	sections := map[string]map[string]bool{}
 	var section map[string]bool
 	for line := range strings.Lines(lexiconFile("words.txt")) {
@@ -41,6 +45,7 @@ func newLexicon() *lexicon {
 	l.fillers, l.units, l.employers = sections["filler"], sections["unit"], sections["employer"]
 	l.workplaces, l.places = sections["workplace"], sections["place"]
 	l.readVague()
+	l.lore.compile(func(form string) bool { return l.known.knows(form) || l.plain(form) })
 	return l
 }
 
@@ -50,15 +55,18 @@ func (l *lexicon) readVague() {
 		panic("nco: lexicon: " + err.Error())
 	}
 	for _, row := range rows[1:] {
-		v := &vague{Question: row[1], with: map[string]bool{}}
-		if row[2] != "" {
-			v.Choices = strings.Split(row[2], "|")
+		v := &vague{Question: utterance{row[1], row[2], row[3]}, with: map[string]bool{}}
+		if row[4] != "" {
+			v.Choices = strings.Split(row[4], "|")
 		}
-		addForms(v.with, row[3])
+		addForms(v.with, row[5])
 		forms := map[string]bool{}
 		addForms(forms, row[0])
 		for f := range forms {
 			l.vague[f] = v
+			if s := text.Stem(f); len(s) > 3 && l.vague[s] == nil {
+				l.vague[s] = v
+			}
 		}
 	}
 }
@@ -78,9 +86,11 @@ func addForms(set map[string]bool, line string) {
 	}
 }
 
-// word is one word of a text: as it was written, in search form, and its stem.
+// word is one word of a text: as it was written, in search form, and its stem. Words that stand for one thing that was said,
+// as a translation's do, have its number: it is borne out if the better half of them is.
 type word struct {
 	shown, form, stem string
+	thing             int
 }
 
 // wordsOf are the words of a text in order. A hyphen parts words.
@@ -88,17 +98,25 @@ func wordsOf(s string) []word {
 	var words []word
 	for _, shown := range strings.FieldsFunc(s, parts) {
 		for _, form := range text.Words(shown) {
-			words = append(words, word{strings.Trim(shown, "'’"), form, text.Stem(form)})
+			words = append(words, word{shown: strings.Trim(shown, "'’"), form: form, stem: text.Stem(form)})
 		}
 	}
 	return words
+}
+
+// vagueWord is what to ask about a word that many occupations share, nil if it is none.
+func (l *lexicon) vagueWord(form string) *vague {
+	if v := l.vague[form]; v != nil {
+		return v
+	}
+	return l.vague[text.Stem(form)]
 }
 
 // onlyVague is the vague word that words consist of, nil if there is any other among them.
 func (l *lexicon) onlyVague(words []word) *vague {
 	var first *vague
 	for _, w := range words {
-		v := l.vague[w.form]
+		v := l.vagueWord(w.form)
 		if v == nil {
 			return nil
 		}

@@ -97,13 +97,13 @@ func (a Agent) retrieve(ctx context.Context, s State) (State, error) {
 		return s, pawl.Permanent(errors.New("nco: the agent has no index"))
 	}
 	result, err := pawl.Do(ctx, "search", func(ctx context.Context) (found, error) {
-		r, err := a.Index.Search(ctx, index.Query{Text: searchText(query), K: perSearch})
+		r, err := a.Index.Search(ctx, index.Query{Text: searchText(query), K: depth})
 		return a.accept(query, r), err
 	})
 	if err != nil {
 		return s, err
 	}
-	s.Retrieved = s.Retrieved.merge(query, result.Candidates)
+	s.Retrieved = s.Retrieved.merge(query, result)
 	if err := applied(ctx, "retrieve", result.Applied); err != nil {
 		return s, err
 	}
@@ -113,31 +113,41 @@ func (a Agent) retrieve(ctx context.Context, s State) (State, error) {
 // found is what one search brought, in a form that can be recorded.
 type found struct {
 	Candidates []Candidate `json:"candidates"`
+	Rivals     []Candidate `json:"rivals"`
 	Applied    []string    `json:"applied"`
 }
 
-// accept takes over what the index says: only entries of the catalogue, each once, with what the catalogue says of them.
+// accept takes over what the index says: only entries of the catalogue, each once, with what the catalogue says of them. What
+// comes behind the first few counts only where it is the first of its family.
 func (a Agent) accept(query string, r index.Result) found {
 	var f found
 	if r.Partial {
 		f.Applied = append(f.Applied, "only the beginning of the query was searched")
 	}
-	for _, h := range r.Hits {
+	for rank, h := range r.Hits {
 		e, ok := a.Catalog.Entry(h.ID)
 		twice := slices.ContainsFunc(f.Candidates, func(c Candidate) bool { return c.Code == h.ID })
-		if !ok || twice || len(f.Candidates) == perSearch {
+		if !ok || twice {
 			shown, _ := text.Clip(h.ID, 40)
-			f.Applied = append(f.Applied, fmt.Sprintf("hit %q was dropped: not in the catalogue, twice, or too many", shown))
+			f.Applied = append(f.Applied, fmt.Sprintf("hit %q was dropped: not in the catalogue, or twice", shown))
 			continue
+		}
+		to := &f.Candidates
+		if len(f.Candidates) == perSearch {
+			of := func(c Candidate) bool { return c.Metadata.Family == prefix(e.Code, 4) }
+			if len(f.Rivals) == maxRivals || slices.ContainsFunc(f.Candidates, of) || slices.ContainsFunc(f.Rivals, of) {
+				continue
+			}
+			to = &f.Rivals
 		}
 		family, familyTitle := a.Catalog.Family(e.Code)
 		document, _ := text.Clip(e.Description, maxDocument)
-		f.Candidates = append(f.Candidates, Candidate{
+		*to = append(*to, Candidate{
 			Code: e.Code, Distance: 1 - share(h.Score), Document: document,
 			Metadata: Metadata{e.Title, family, familyTitle, a.Catalog.Heading(Division(e.Code)), e.Residual()},
 			Evidence: Evidence{
-				Query: searchText(query), Rank: len(f.Candidates) + 1, Words: h.Words, Score: share(h.Score),
-				Coverage: share(h.Coverage), Similarity: share(h.Similarity), Exact: h.Exact,
+				Query: searchText(query), Rank: rank + 1, Words: h.Words, Score: share(h.Score), Coverage: share(h.Coverage),
+				Similarity: share(h.Similarity), Name: h.Name, Kinship: share(h.Kinship), Kin: h.Kin, Exact: h.Exact,
 			},
 		})
 	}
@@ -153,12 +163,18 @@ func share(v float64) float64 {
 }
 
 // merge adds what another search brought: the earlier first, every entry once, all that belongs to it together.
-func (r Retrieved) merge(query string, more []Candidate) Retrieved {
+func (r Retrieved) merge(query string, more found) Retrieved {
 	all := Retrieved{Queries: append(slices.Clone(r.Queries), query), Candidates: slices.Clone(r.Candidates)}
-	for _, c := range more {
+	for _, c := range more.Candidates {
 		known := slices.ContainsFunc(all.Candidates, func(o Candidate) bool { return o.Code == c.Code })
 		if !known && len(all.Candidates) < maxEvidence {
 			all.Candidates = append(all.Candidates, c)
+		}
+	}
+	for _, c := range slices.Concat(r.Rivals, more.Rivals) {
+		of := func(o Candidate) bool { return o.Metadata.Family == c.Metadata.Family }
+		if len(all.Rivals) < maxRivals && !slices.ContainsFunc(all.Candidates, of) && !slices.ContainsFunc(all.Rivals, of) {
+			all.Rivals = append(all.Rivals, c)
 		}
 	}
 	return all
@@ -183,7 +199,7 @@ func progress(query string, candidates []Candidate) Progress {
 func (a Agent) analyze(ctx context.Context, s State) (State, error) {
 	c := Case{
 		Messages: s.Messages, Expansion: s.Expansion, Queries: s.Retrieved.Queries, Candidates: s.Retrieved.Candidates,
-		Allowed: []Status{MatchFound, MoreInfo, ImprovedSearch},
+		Rivals: s.Retrieved.Rivals, Allowed: []Status{MatchFound, MoreInfo, ImprovedSearch},
 	}
 	if s.ImprovedSearchCount > 0 {
 		c.Allowed = []Status{MatchFound, MoreInfo}

@@ -140,7 +140,7 @@ func small(t testing.TB) *Catalog {
 
 func agent(t testing.TB, c *Catalog) Agent {
 	t.Helper()
-	ix, err := fts.Open(t.Context(), c.Documents())
+	ix, err := fts.Open(t.Context(), c.Documents(), c.Groups()...)
 	if err != nil {
 		t.Fatal(err)
 	}

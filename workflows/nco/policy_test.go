@@ -32,7 +32,7 @@ func TestHostileVerdicts(t *testing.T) {
 		{"one of two was retrieved", match(9, "1111.0100", "7531.0100"), MatchFound, "7531.0100", "it was not retrieved"},
 		{"no code", match(9), MoreInfo, "", "without a retrieved code"},
 		{"the same code twice", match(9, "7531.0100", "7531.0100"), MatchFound, "7531.0100", ""},
-		{"two divisions", match(9, "7531.0100", "8322.0100"), MoreInfo, "", "several divisions"},
+		{"two divisions", match(9, "7531.0100", "8332.0100"), MoreInfo, "", "several divisions"},
 		{"five codes of two divisions", match(9, "7531.0100", "7531.0200", "8322.0100", "8331.0100", "8332.0100"), MoreInfo, "", "several divisions"},
 		{"what is left over beside a specific one", match(9, "8332.9900", "8332.0100"), MatchFound, "8332.0100", "left over"},
 		{"confidence is no number", match(math.NaN(), "7531.0100"), MoreInfo, "", "no number from 0 to 10"},
@@ -125,11 +125,11 @@ func TestHostileExpansions(t *testing.T) {
 
 // Q-003-09: the earlier first, each once, ten at most, all of a candidate together; an empty earlier result merges cleanly.
 func TestMerge(t *testing.T) {
-	hits := func(query string, codes ...string) (cs []Candidate) {
+	hits := func(query string, codes ...string) (f found) {
 		for i, c := range codes {
-			cs = append(cs, Candidate{Code: c, Distance: float64(i), Document: c + " by " + query, Evidence: Evidence{Query: query}})
+			f.Candidates = append(f.Candidates, Candidate{Code: c, Distance: float64(i), Document: c + " by " + query, Evidence: Evidence{Query: query}})
 		}
-		return cs
+		return f
 	}
 	var r Retrieved
 	r = r.merge("one", hits("one", "a", "b"))

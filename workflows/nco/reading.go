@@ -1,6 +1,7 @@
 package nco
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,10 +11,16 @@ import (
 
 // reading is what a text says of somebody's work, with what was set aside.
 type reading struct {
-	content   []word   // what may name the work, in order, each stem once
-	places    []string // set aside, as written
-	durations []string
-	employers []string
+	content    []word   // what may name the work, in order, each stem once
+	things     int      // that content speaks of
+	places     []string // set aside, as written
+	durations  []string
+	employers  []string
+	translated []string // how words of India were read
+	corrected  []string // how misspelled words were read
+	foreign    []string // in a script that is not read here
+	strange    int      // words of content that nobody knows
+	tongue     tongue   // of the newest text
 }
 
 // parts says where words end. Hyphens and slashes part them, apostrophes do not.
@@ -22,16 +29,20 @@ func parts(r rune) bool {
 }
 
 // read sets aside what does not name the work: numbers with their units, places, the phrase that names an employer, and
-// words that say nothing. What is left, in order, is the content.
+// words that say nothing. What is left, in order, is the content: in the English of the catalogue, and spelled as there.
 func (l *lexicon) read(texts ...string) reading {
 	var r reading
-	for _, t := range texts {
+	for i, t := range texts {
 		words := wordsOf(t)
+		if i == 0 {
+			r.tongue = l.tongue(words)
+		}
+		known := slices.ContainsFunc(words, func(w word) bool { return !l.fillers[w.form] && (l.known.has(w.form) || l.plain(w.form)) })
+		indian := slices.ContainsFunc(words, l.indian) || !slices.ContainsFunc(words, l.english)
 		for i := 0; i < len(words); {
 			n := l.aside(&r, words[i:])
 			if n == 0 {
-				l.keep(&r, words[i])
-				n = 1
+				n = l.take(&r, words[i:], indian, known || indian)
 			}
 			i += n
 		}
@@ -39,9 +50,129 @@ func (l *lexicon) read(texts ...string) reading {
 	return r
 }
 
-func (l *lexicon) keep(r *reading, w word) {
-	known := slices.ContainsFunc(r.content, func(c word) bool { return c.stem == w.stem })
-	if !l.fillers[w.form] && !known {
+// tongue is the language of a text.
+func (l *lexicon) tongue(words []word) tongue {
+	switch {
+	case slices.ContainsFunc(words, func(w word) bool { return devanagari(w.form) }):
+		return hindi
+	case slices.ContainsFunc(words, l.indian):
+		return hinglish
+	}
+	return english
+}
+
+// indian says whether a word can only be Hindi: "driver" and "hospital" are said in both languages.
+func (l *lexicon) indian(w word) bool {
+	if devanagari(w.form) {
+		return true
+	}
+	s := l.lore.forms[w.form]
+	if s == nil && !l.known.knows(w.form) {
+		s = l.lore.derived[w.form]
+	}
+	switch {
+	case s == nil || !s.hindi || l.fillers[w.form] || slices.Contains(s.english, w.form) || l.known.titles[w.stem]:
+		return false
+	case s.kind == sayFiller:
+		return !l.known.knows(w.form)
+	}
+	return true
+}
+
+// english says whether a word is known that is not only grammar.
+func (l *lexicon) english(w word) bool {
+	return !l.fillers[w.form] && (l.known.knows(w.form) || l.plain(w.form) || len(l.known.correct(w.form, 2)) > 0 && l.lore.says(w.form, true) == nil)
+}
+
+// take adds what the first words say, and says how many it took. indian: others of the text are Hindi. known: some are known.
+func (l *lexicon) take(r *reading, words []word, indian, known bool) int {
+	w := words[0]
+	find := func(form string) *saying { return l.says(form, indian) }
+	if s, n := l.lore.longest(words, find); s != nil {
+		l.means(r, words[:n], s)
+		return n
+	}
+	s := find(w.form)
+	switch {
+	case l.fillers[w.form] || s != nil && s.kind == sayFiller:
+	case s != nil:
+		l.means(r, words[:1], s)
+	case l.plain(w.form) || l.known.knows(w.form) && len(l.known.correct(w.form, 1)) == 0:
+		r.keep(w)
+	case foreign(w.form):
+		r.foreign = append(r.foreign, w.shown)
+	default:
+		l.guess(r, w, known)
+	}
+	return 1
+}
+
+// says is what a word says in India; nil if the catalogue has that very word, or it is English where English is spoken.
+func (l *lexicon) says(form string, indian bool) *saying {
+	s := l.lore.says(form, indian)
+	if s != nil && !s.hindi && l.known.titles[text.Stem(form)] {
+		return nil
+	}
+	return s
+}
+
+// plain says whether a word is known whatever the catalogue has.
+func (l *lexicon) plain(form string) bool {
+	return l.fillers[form] || l.workplaces[form] || l.vagueWord(form) != nil || l.employers[form]
+}
+
+// foreign says whether a word is in a script that nothing is known of here.
+func foreign(form string) bool {
+	return strings.ContainsFunc(form, func(r rune) bool { return unicode.IsLetter(r) && !unicode.In(r, unicode.Latin, unicode.Devanagari) })
+}
+
+// guess keeps a word that nobody knows, spelled as it may have been meant.
+func (l *lexicon) guess(r *reading, w word, known bool) {
+	slips := 2 // among words that are known, the one that is not is less likely to be a misspelled one
+	if known {
+		slips = 1
+	}
+	meant := l.known.correct(w.form, slips)
+	if len(meant) == 0 {
+		r.strange++
+		r.keep(w)
+		return
+	}
+	r.corrected = append(r.corrected, fmt.Sprintf("%q was read as %q.", w.shown, strings.Join(meant, " ")))
+	for _, form := range meant {
+		if !l.fillers[form] {
+			r.keep(word{shown: w.shown, form: form, stem: text.Stem(form)})
+		}
+	}
+}
+
+// means adds what a saying means. A word that the catalogue itself uses stays beside its meaning.
+func (l *lexicon) means(r *reading, said []word, s *saying) {
+	shown := phrase(said)
+	r.things++
+	add := func(form string) {
+		w := word{shown: shown, form: form, stem: text.Stem(form), thing: r.things}
+		if !l.fillers[form] && !has(r.content, w) {
+			r.content = append(r.content, w)
+		}
+	}
+	meaning := l.known.called(s.english)
+	for _, form := range meaning {
+		add(form)
+	}
+	if len(said) == 1 && l.known.knows(said[0].form) {
+		add(said[0].form)
+	}
+	if in := strings.Join(meaning, " "); text.Key(in) != text.Key(shown) {
+		r.translated = append(r.translated, fmt.Sprintf("%s (%s)", shown, in))
+	}
+}
+
+// keep adds a word that stands for itself.
+func (r *reading) keep(w word) {
+	if !has(r.content, w) {
+		r.things++
+		w.thing = r.things
 		r.content = append(r.content, w)
 	}
 }

@@ -66,6 +66,7 @@ type Case struct {
 	Expansion  Expansion   `json:"expander_analysis"`
 	Queries    []string    `json:"queries"`    // what was searched in this turn, in order
 	Candidates []Candidate `json:"candidates"` // untrusted evidence, best first
+	Rivals     []Candidate `json:"rivals"`     // the best of other families, further down: they tell how clear the case is
 	Allowed    []Status    `json:"allowed"`    // the statuses that it may choose
 	Problem    string      `json:"problem"`    // why its verdict before was not accepted, empty at first
 }
@@ -95,8 +96,11 @@ type Evidence struct {
 	Words      []string `json:"words"` // of the query that the entry has
 	Score      float64  `json:"score"` // 0 to 1, as the index gave it
 	Coverage   float64  `json:"coverage"`
-	Similarity float64  `json:"similarity"`
-	Exact      bool     `json:"exact"` // the query is its title
+	Similarity float64  `json:"similarity"` // likeness of the query to the name
+	Name       string   `json:"name"`       // its title, or the name of it that is most like the query
+	Kinship    float64  `json:"kinship"`    // likeness of the query to the kin
+	Kin        string   `json:"kin"`        // the name of its family that is most like the query
+	Exact      bool     `json:"exact"`      // the query is its title
 }
 
 // Verdict is what an analyzer decided.

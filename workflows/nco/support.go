@@ -2,6 +2,7 @@ package nco
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -17,10 +18,13 @@ type support struct {
 	Candidate
 	strength float64 // 0 to 1
 	words    []word  // the person's words that speak for it
+	name     string  // what it is called that the words come nearest to
+	clear    bool    // the words are all in that name, or make it whole
+	own      bool    // that name is its own, and not its family's
 }
 
-// recount weighs every candidate by the person's own words: how many of them its title has, how many more its family's
-// title and its description, and how much of the title they explain. Best first.
+// recount weighs every candidate by the person's own words: how many of them one of its names has, how many more its
+// family's title and its description, and how much of the name they explain. Best first.
 func (l *lexicon) recount(own []word, candidates []Candidate) []support {
 	s := make([]support, len(candidates))
 	for i, c := range candidates {
@@ -30,42 +34,112 @@ func (l *lexicon) recount(own []word, candidates []Candidate) []support {
 	return s
 }
 
+// A name of the family speaks for each of its entries, and a little less than an own one.
+const kin = 0.97
+
 func (l *lexicon) weigh(own []word, c Candidate) support {
-	s := support{Candidate: c}
-	title, family, body := l.telling(c.Metadata.Title), l.telling(c.Metadata.FamilyTitle), l.telling(c.Document)
-	explained := map[string]bool{}
-	var recall, all float64
-	for _, w := range own {
-		weight := l.weight(w)
-		all += weight
-		switch like, by := nearest(w, title); {
-		case like >= likeEnough:
-			recall += weight * like
-			explained[by] = true
-		case has(family, w):
-			recall += weight * 0.9
-		case has(body, w):
-			recall += weight * 0.6
-		default:
+	best := support{Candidate: c}
+	if len(own) == 0 {
+		return best
+	}
+	rest := restOf{l.telling(c.Metadata.FamilyTitle), l.telling(c.Document)}
+	for _, n := range []struct {
+		name   string
+		weight float64
+	}{{c.Metadata.Title, 1}, {c.Evidence.Name, 1}, {c.Evidence.Kin, kin}} {
+		if n.name == "" {
 			continue
 		}
-		s.words = append(s.words, w)
+		s := l.fit(own, n.name, rest)
+		if namedBy(own, n.name) {
+			s.strength, s.clear = 1, true
+		}
+		if s.strength = math.Round(n.weight*s.strength*100) / 100; s.strength > best.strength {
+			s.Candidate, s.own = c, n.weight == 1
+			best = s
+		}
 	}
-	if all == 0 {
-		return s
+	if best.strength < 0.9 && listedIn(own, c.Document) {
+		best.strength, best.clear = 0.9, true
 	}
-	s.strength = 0.7 * recall / all
-	if len(title) > 0 {
-		s.strength += 0.3 * float64(len(explained)) / float64(len(title))
+	return best
+}
+
+// restOf is what else is said of an entry.
+type restOf struct{ family, body []word }
+
+// fit weighs one name of an entry.
+func (l *lexicon) fit(own []word, name string, rest restOf) (s support) {
+	title := l.telling(name)
+	explained := map[string]bool{}
+	var recall, inName, all float64
+	for words := range things(own) {
+		var fits, here []float64
+		weight := 0.0
+		for _, w := range words {
+			weight = max(weight, l.weight(w))
+			fit, named := 0.0, 0.0
+			switch like, by := nearest(w, title); {
+			case like >= likeEnough:
+				fit, named = like, 1
+				explained[by] = true
+			case has(rest.family, w):
+				fit = 0.9
+			case has(rest.body, w):
+				fit = 0.6
+			}
+			if fit > 0 {
+				s.words = append(s.words, w)
+			}
+			fits, here = append(fits, fit), append(here, named)
+		}
+		all += weight
+		recall += weight * betterHalf(fits)
+		inName += weight * betterHalf(here)
 	}
-	switch {
-	case namedBy(own, c.Metadata.Title):
-		s.strength = 1
-	case listedIn(own, c.Document):
-		s.strength = max(s.strength, 0.9)
+	whole, telling := 0.0, slices.DeleteFunc(slices.Clone(title), func(w word) bool { return saysNothing(w.form) && !explained[w.stem] })
+	if len(telling) > 0 {
+		whole = float64(len(explained)) / float64(len(telling))
 	}
-	s.strength = math.Round(s.strength*100) / 100
+	s.name, s.strength = name, 0.7*recall/all+0.3*whole
+	s.clear = inName/all > 0.99 || whole > 0.99 && inName/all >= 0.5
 	return s
+}
+
+// saysNothing are words of titles that a person need not say.
+func saysNothing(form string) bool {
+	switch form {
+	case "general", "other", "others", "related", "worker", "workers":
+		return true
+	}
+	return false
+}
+
+// things parts words by what they stand for.
+func things(words []word) iter.Seq[[]word] {
+	return func(yield func([]word) bool) {
+		for len(words) > 0 {
+			n := 1
+			for n < len(words) && words[n].thing == words[0].thing && words[0].thing != 0 {
+				n++
+			}
+			if !yield(words[:n]) {
+				return
+			}
+			words = words[n:]
+		}
+	}
+}
+
+// betterHalf is the mean of the better half of some numbers: of a translation's words not all have to fit.
+func betterHalf(fits []float64) float64 {
+	slices.Sort(fits)
+	sum := 0.0
+	better := fits[len(fits)/2:]
+	for _, f := range better {
+		sum += f
+	}
+	return sum / float64(len(better))
 }
 
 func has(words []word, w word) bool {

@@ -8,34 +8,37 @@ import (
 	"pawl/internal/text"
 )
 
-// grams ranks titles by the characters that they share with a query: what is misspelled or inflected is still near.
+// grams finds names by the characters that they share with a query: what is misspelled or inflected is still near.
 // It is the usual vector model: tf-idf over n-grams, compared by cosine.
 type grams struct {
 	lists map[string][]posting
-	norms []float64 // by document
+	owner []int // by name: what it is a name of
+	norms []float64
 }
 
 type posting struct {
-	doc   int
-	count float64
+	name  int32
+	count float32
 }
 
-func (g *grams) add(doc int, words []string) {
+// add takes a name in.
+func (g *grams) add(owner int, words []string) {
 	if g.lists == nil {
 		g.lists = map[string][]posting{}
 	}
 	for gram, n := range text.Grams(words...) {
-		g.lists[gram] = append(g.lists[gram], posting{doc, n})
+		g.lists[gram] = append(g.lists[gram], posting{int32(len(g.owner)), float32(n)})
 	}
+	g.owner = append(g.owner, owner)
 }
 
-// weigh is called once, when all n documents are there.
-func (g *grams) weigh(n int) {
-	g.norms = make([]float64, n)
+// weigh is called once, when all names are there.
+func (g *grams) weigh() {
+	g.norms = make([]float64, len(g.owner))
 	for _, list := range g.lists {
 		w := g.idf(len(list))
 		for _, p := range list {
-			g.norms[p.doc] += p.count * w * p.count * w
+			g.norms[p.name] += float64(p.count) * w * float64(p.count) * w
 		}
 	}
 	for i, sq := range g.norms {
@@ -43,36 +46,44 @@ func (g *grams) weigh(n int) {
 	}
 }
 
-func (g *grams) idf(in int) float64 { return math.Log(1 + float64(len(g.norms))/float64(in)) }
+func (g *grams) idf(in int) float64 { return math.Log(1 + float64(len(g.owner))/float64(in)) }
 
-// near is a document and its likeness to the query, 0 to 1.
+// near is an owner, that name of it which is most like the query, and how like it is, 0 to 1.
 type near struct {
-	doc  int
-	like float64
+	owner, name int
+	like        float64
 }
 
-// rank gives the n nearest documents. Grams that no document has count too: they make the query longer.
+// rank gives the n nearest owners. Grams that no name has count too: they make the query longer.
 func (g *grams) rank(words []string, n int) []near {
 	var length float64
-	dots := make([]float64, len(g.norms))
+	dots := make([]float64, len(g.owner))
 	for gram, count := range text.Grams(words...) {
 		list := g.lists[gram]
 		w := count * g.idf(max(1, len(list)))
 		length += w * w
 		for _, p := range list {
-			dots[p.doc] += w * p.count * g.idf(len(list))
+			dots[p.name] += w * float64(p.count) * g.idf(len(list))
 		}
 	}
 	var found []near
-	for d, dot := range dots {
+	for name, dot := range dots {
 		if dot > 0 {
 			// Rounded, because a map is walked in any order and the sum's last bits follow it.
-			like := math.Round(dot/(math.Sqrt(length)*g.norms[d])*1e9) / 1e9
-			found = append(found, near{d, min(1, like)})
+			like := math.Round(dot/(math.Sqrt(length)*g.norms[name])*1e9) / 1e9
+			found = append(found, near{g.owner[name], name, min(1, like)})
 		}
 	}
 	slices.SortFunc(found, func(a, b near) int {
-		return cmp.Or(cmp.Compare(b.like, a.like), cmp.Compare(a.doc, b.doc))
+		return cmp.Or(cmp.Compare(b.like, a.like), cmp.Compare(a.name, b.name))
 	})
-	return found[:min(n, len(found))]
+	best := found[:0]
+	seen := map[int]bool{}
+	for _, f := range found {
+		if !seen[f.owner] && len(best) < n {
+			seen[f.owner] = true
+			best = append(best, f)
+		}
+	}
+	return best
 }
