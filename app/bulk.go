@@ -126,11 +126,11 @@ func (c *call) bulk(ctx context.Context, f bulkFlags) error {
 		return err
 	}
 	job := bulkJob{Input: file.hash, Rows: file.rows, Column: file.header[file.column], Workflow: w.ID(), Catalog: agent.Catalog.Hash()}
+	known := memo{code: func(ctx context.Context, text string) (nco.Output, error) {
+		return pawl.Execute(ctx, graph, nco.Input{Text: text})
+	}}
 	b := &bulk{
-		workers: f.workers, input: input, part: newBulkPart(f.out, job, f.overwrite),
-		code: func(ctx context.Context, text string) (nco.Output, error) {
-			return pawl.Execute(ctx, graph, nco.Input{Text: text})
-		},
+		workers: f.workers, input: input, part: newBulkPart(f.out, job, f.overwrite), code: known.get,
 		trouble: func(err error) { c.say.fault("coding a row", errors.New(explain(err.Error()))) },
 		shown:   &bulkShown{say: c.say, total: file.rows},
 	}

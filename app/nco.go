@@ -156,6 +156,9 @@ func renderNCO(w io.Writer, raw json.RawMessage) error {
 	if o.Reason != "" {
 		fmt.Fprintf(&b, "because  %s\n", o.Reason)
 	}
+	for _, w := range o.Why {
+		fmt.Fprintf(&b, "         %s\n", w)
+	}
 	fmt.Fprintf(&b, "answers  %d given\ncatalog  %s\n", o.Turns, o.Catalog)
 	_, err := io.WriteString(w, b.String())
 	return err

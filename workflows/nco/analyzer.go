@@ -41,11 +41,13 @@ func (a Margins) Analyze(_ context.Context, c Case) (Verdict, error) {
 	t.rivals = a.lexicon.recount(t.own.content, c.Rivals)
 	for _, phase := range []func() *Verdict{t.sufficiency, t.audit, t.anchor, t.margins} {
 		if v := phase(); v != nil {
-			v.Reasoning = strings.Join(t.thoughts, " ")
+			v.Reasoning, v.Why = strings.Join(t.thoughts, " "), t.why(v.Status)
 			return *v, nil
 		}
 	}
-	return t.decide(), nil
+	v := t.decide()
+	v.Why = t.why(MatchFound)
+	return v, nil
 }
 
 // trial is one case under judgment.
@@ -224,7 +226,7 @@ func (t *trial) decide() Verdict {
 	if len(v.Codes) > 1 {
 		codes = fmt.Sprintf("%d codes", len(v.Codes))
 	}
-	v.Directive = fmt.Sprintf("%s, strength %.2f, words: %s.", codes, best.strength, phrase(best.words))
+	v.Directive = fmt.Sprintf("%s, strength %.2f, words: %s.", codes, best.strength, unique(best.words))
 	v.Reasoning = strings.Join(t.thoughts, " ")
 	return v
 }
@@ -304,12 +306,16 @@ func (t *trial) ask(why string) *Verdict {
 			near = append(near, s)
 		}
 	}
+	several := t.several()
+	if several != nil {
+		near = several
+	}
 	v.Choices = choices(near)
 	switch {
 	case len(v.Choices) < 2:
 		v.Choices = nil
 		v.Message = t.say(sayMore)
-	case t.several(near):
+	case several != nil:
 		v.Message = t.say(saySeveral)
 	case t.own.things == 1:
 		v.Message = fmt.Sprintf(t.say(sayKinds), t.own.content[0].shown)
@@ -319,27 +325,24 @@ func (t *trial) ask(why string) *Verdict {
 	return &v
 }
 
-// several says whether those that are near bear out different things: more than one kind of work was named.
-func (t *trial) several(near []support) bool {
-	of := func(s support) map[int]bool {
-		things := map[int]bool{}
+// several are candidates whose names are borne out by different things that were said: more than one kind of work was named.
+// Nil where there are none.
+func (t *trial) several() (several []support) {
+	used := map[int]bool{}
+	for _, s := range slices.Concat(t.ranked, t.rivals) {
+		taken := slices.ContainsFunc(s.words, func(w word) bool { return used[w.thing] })
+		if !s.whole || s.strength < noise || taken || len(s.words) == 0 || len(several) == maxChoices {
+			continue
+		}
 		for _, w := range s.words {
-			things[w.thing] = true
+			used[w.thing] = true
 		}
-		return things
+		several = append(several, s)
 	}
-	first := of(near[0])
-	for _, s := range near[1:] {
-		others := of(s)
-		apart := len(others) > 0
-		for thing := range others {
-			apart = apart && !first[thing]
-		}
-		if apart && s.clear && near[0].clear {
-			return true
-		}
+	if len(several) < 2 {
+		return nil
 	}
-	return false
+	return several
 }
 
 // choices are what people call the work, at most five; one a family where there are several families, and never what is left

@@ -178,12 +178,12 @@ func TestRetrievalFailures(t *testing.T) {
 	}
 	down := errors.New("index is down")
 	script.Answer = func(index.Query) (index.Result, error) { return index.Result{}, down }
-	_, err := pawl.Execute(t.Context(), Graph(a), Input{"I weld pipes"})
+	_, err := pawl.Execute(t.Context(), Graph(a), Input{Text: "I weld pipes"})
 	if err == nil || !strings.Contains(err.Error(), "index is down") || len(script.Queries()) != 4 {
 		t.Errorf("error %v after %d searches", err, len(script.Queries()))
 	}
 	a.Index = nil
-	if _, err := pawl.Execute(t.Context(), Graph(a), Input{"I weld pipes"}); err == nil || !strings.Contains(err.Error(), "no index") {
+	if _, err := pawl.Execute(t.Context(), Graph(a), Input{Text: "I weld pipes"}); err == nil || !strings.Contains(err.Error(), "no index") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -194,13 +194,13 @@ func TestRefusedInput(t *testing.T) {
 		"": "text: empty", " \u200b\u2060\n": "text: empty", "\x00": "NUL", "drive\x00r": "NUL", "\xff": "UTF-8",
 		strings.Repeat("x", 1<<20): "text: 1048576 characters, the limit is 10000",
 	} {
-		_, err := pawl.Execute(t.Context(), Graph(Agent{}), Input{in})
+		_, err := pawl.Execute(t.Context(), Graph(Agent{}), Input{Text: in})
 		e, ok := errors.AsType[*pawl.Error](err)
 		if !ok || e.Code != pawl.CodeInvalid || !strings.Contains(e.Error(), want) {
 			t.Errorf("%.20q: %v, want %q", in, err, want)
 		}
 	}
-	if _, err := begin(Input{strings.Repeat("द", MaxText)}); err != nil {
+	if _, err := (Agent{}).begin(Input{Text: strings.Repeat("द", MaxText)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -210,7 +210,7 @@ func TestNaughtyStrings(t *testing.T) {
 	a := agent(t, Embedded())
 	g := Graph(a)
 	for i, s := range naughty(t) {
-		out, err := pawl.Execute(t.Context(), g, Input{s}, pawl.Strict)
+		out, err := pawl.Execute(t.Context(), g, Input{Text: s}, pawl.Strict)
 		_, question := errors.AsType[*pawl.AskError](err)
 		e, coded := errors.AsType[*pawl.Error](err)
 		switch {

@@ -151,38 +151,3 @@ func TestEvaluateFails(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestLongEvaluateRealFiles: shape and size only; the figures are not ours to pin.
-func TestLongEvaluateRealFiles(t *testing.T) {
-	for _, c := range []struct {
-		dir, catalog, queries string
-		n                     int
-		codes, asks           bool
-	}{
-		{"nco", "nco2015_occupations.csv", "nco_gold_queries_reviewed.csv", 54, true, true},
-		{"isco", "isco08_groups_en.csv", "isco08_title_eval_1000.csv", 490, false, false},
-	} {
-		catalog, err := Load(c.catalog, shared(t, c.dir, c.catalog))
-		if err != nil {
-			t.Fatal(err)
-		}
-		queries, err := LoadGold(c.queries, shared(t, c.dir, c.queries))
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := agent(t, catalog).Evaluate(t.Context(), queries)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := v.All
-		if s.N != c.n || len(v.Rows) != c.n || s.Top1Family == nil || s.Top5Family == nil || *s.Top1Family > *s.Top5Family {
-			t.Errorf("%s: %+v", c.queries, s)
-		}
-		if (s.Top1Code != nil) != c.codes || (s.Top5Code != nil) != c.codes || (s.AskedWhenClear != nil) != c.asks || (s.AskedWhenUnclear != nil) != c.asks {
-			t.Errorf("%s: %+v", c.queries, s)
-		}
-		if grouped := len(v.ByLanguage) > 0 && len(v.ByCategory) > 0; grouped != c.asks {
-			t.Errorf("%s: %d languages, %d categories", c.queries, len(v.ByLanguage), len(v.ByCategory))
-		}
-	}
-}

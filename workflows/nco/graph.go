@@ -1,6 +1,7 @@
 package nco
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,7 @@ type Agent struct {
 // Input is a description of somebody's work, in their own words.
 type Input struct {
 	Text string `json:"text" jsonschema:"what the person does, in their own words: 1 to 10,000 characters"`
+	Code string `json:"code,omitempty" jsonschema:"the code that a person has decided on: the run checks and records it, and judges nothing"`
 }
 
 // State flows through the nodes. The names are fixed by the requirements.
@@ -44,6 +46,7 @@ type State struct {
 	ImprovedSearch      bool      `json:"improved_search"`       // the analyzer asked for another search in this turn
 	ImprovedSearchCount int       `json:"improved_search_count"` // how often it got one in this turn: at most 1
 	Unanswered          bool      `json:"unanswered"`            // nobody answered in time
+	Decided             string    `json:"decided"`               // the code that a person has decided on
 }
 
 // Retrieved is what the searches of a turn brought, the earlier first. A candidate carries its distance, its metadata and
@@ -68,7 +71,9 @@ type Output struct {
 	Turns       int      `json:"turns"`    // answers that were given
 	Question    string   `json:"question"` // of MORE_INFO: what would have to be known
 	Choices     []string `json:"choices"`
-	Reason      string   `json:"reason"` // why it ended so
+	Reason      string   `json:"reason"`      // why it ended so
+	Why         []string `json:"explanation"` // what was read in the words, what fits and what lost, a sentence each
+	Decided     bool     `json:"decided"`     // by a person, and not by the evidence
 	Catalog     string   `json:"catalog"`
 }
 
@@ -85,7 +90,7 @@ type Code struct {
 func Graph(a Agent) *pawl.Graph[Input, State, Output] {
 	a = a.settled()
 	g := pawl.New[Input, State, Output]("nco", pawl.Options{
-		Version:    "1+" + a.Catalog.Hash()[:8],
+		Version:    "2+" + a.Catalog.Hash()[:8],
 		Budget:     pawl.Budget{"llm": 24},
 		Positional: []string{"text"},
 	})
@@ -98,7 +103,7 @@ func Graph(a Agent) *pawl.Graph[Input, State, Output] {
 	found := g.Succeed(string(MatchFound))
 	unclear := g.Succeed(string(MoreInfo))
 
-	g.Start(expand, begin)
+	g.Start(expand, a.begin)
 	g.From(expand).Otherwise(retrieve)
 	g.From(retrieve).Otherwise(analyze)
 	g.From(analyze).
@@ -145,7 +150,7 @@ func wantsBetterSearch(s State) bool {
 }
 
 // begin refuses what cannot be a description, before anything is spent.
-func begin(in Input) (State, error) {
+func (a Agent) begin(in Input) (State, error) {
 	refuse := func(why string) (State, error) {
 		return State{}, &pawl.Error{Code: pawl.CodeInvalid, Op: "start", Text: "text: " + why}
 	}
@@ -155,7 +160,25 @@ func begin(in Input) (State, error) {
 	if text.Key(in.Text) == "" {
 		return refuse("empty: say what the person does, in 1 to 10,000 characters")
 	}
-	return State{Messages: []Message{{Role: RoleUser, Text: in.Text}}}, nil
+	s := State{Messages: []Message{{Role: RoleUser, Text: in.Text}}}
+	if in.Code != "" {
+		e, ok := a.decision(in.Code)
+		if !ok {
+			shown, _ := text.Clip(in.Code, 40)
+			return State{}, &pawl.Error{Code: pawl.CodeInvalid, Op: "start", Text: fmt.Sprintf("code: %q is no entry of the catalogue %s", shown, a.Catalog.Name())}
+		}
+		s.Decided = e.Code
+	}
+	return s, nil
+}
+
+// decision is the entry that a person has named by its code.
+func (a Agent) decision(said string) (Entry, bool) {
+	code, _, ok := readCode(strings.TrimSpace(said))
+	if !ok {
+		return Entry{}, false
+	}
+	return a.Catalog.Entry(code)
 }
 
 // finish makes the output. The status is the terminal's, so IMPROVED_SEARCH never leaves.
@@ -163,6 +186,7 @@ func (a Agent) finish(s State, e pawl.Ending) (Output, error) {
 	o := Output{
 		Status: Status(e.Terminal), Codes: []Code{}, Confidence: s.Verdict.Confidence, Turns: turns(s),
 		Assumptions: append([]string{}, s.Expansion.Assumptions...), Choices: []string{}, Catalog: a.Catalog.Name(),
+		Why: explanation(s), Decided: s.Decided != "",
 	}
 	if o.Status == MatchFound {
 		o.Reason = s.Verdict.Directive
@@ -182,6 +206,15 @@ func (a Agent) finish(s State, e pawl.Ending) (Output, error) {
 	}
 	o.Reason = strings.TrimSpace(ended + " " + s.Verdict.Directive)
 	return o, nil
+}
+
+// explanation is what a person wants to know of the end: how the words were read, and why it was decided so.
+func explanation(s State) []string {
+	why := []string{}
+	if s.Expansion.Note != "" {
+		why = append(why, s.Expansion.Note)
+	}
+	return append(why, s.Verdict.Why...)
 }
 
 // turns are the answers that a run got.

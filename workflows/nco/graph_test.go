@@ -17,7 +17,7 @@ import (
 // asked runs the graph to its first question.
 func asked(t *testing.T, a Agent, description string) pawl.Question {
 	t.Helper()
-	out, err := pawl.Execute(t.Context(), Graph(a), Input{description}, pawl.Strict)
+	out, err := pawl.Execute(t.Context(), Graph(a), Input{Text: description}, pawl.Strict)
 	q, ok := errors.AsType[*pawl.AskError](err)
 	if !ok {
 		t.Fatalf("%q: %+v, %v, want a question", description, out, err)
@@ -25,9 +25,9 @@ func asked(t *testing.T, a Agent, description string) pawl.Question {
 	return q.Question
 }
 
-func matched(t *testing.T, a Agent, description string) Output {
+func matched(t *testing.T, a Agent, description string, code ...string) Output {
 	t.Helper()
-	out, err := pawl.Execute(t.Context(), Graph(a), Input{description}, pawl.Strict)
+	out, err := pawl.Execute(t.Context(), Graph(a), Input{Text: description, Code: strings.Join(code, "")}, pawl.Strict)
 	if err != nil {
 		t.Fatalf("%q: %v", description, err)
 	}
@@ -42,7 +42,7 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Version() != "1+"+Embedded().Hash()[:8] {
+	if w.Version() != "2+"+Embedded().Hash()[:8] {
 		t.Errorf("version %q", w.Version())
 	}
 	other, err := Graph(Agent{Catalog: small(t)}).Build()
@@ -253,7 +253,7 @@ func TestTurnCap(t *testing.T) {
 	}
 	a := agent(t, small(t))
 	a.Turns = -1
-	if out, err := pawl.Execute(t.Context(), Graph(a), Input{"driver"}, pawl.Strict); err != nil || out.Status != MoreInfo {
+	if out, err := pawl.Execute(t.Context(), Graph(a), Input{Text: "driver"}, pawl.Strict); err != nil || out.Status != MoreInfo {
 		t.Errorf("%+v, %v", out, err)
 	}
 }

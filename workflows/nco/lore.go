@@ -14,6 +14,7 @@ type lore struct {
 	forms   map[string]*saying // by search form of one word
 	derived map[string]*saying // by the forms that verbs have
 	sounds  map[string]*saying // by sound of one word, Hindi only
+	capital map[string]*saying // by the word as it is written
 	phrases map[string][]compound
 	long    []long
 }
@@ -28,8 +29,10 @@ type saying struct {
 
 // The kinds of sayings. The others need no difference made.
 const (
-	sayFiller = "filler"
-	sayAct    = "act"
+	sayFiller   = "filler"
+	sayAct      = "act"
+	sayCapitals = "capitals" // an abbreviation that is another word in small letters
+	saySpelling = "spelling"
 )
 
 // compound is a saying of several words.
@@ -42,7 +45,7 @@ type compound struct {
 // newLore reads the words of the embedded files. They are part of the binary and tested: a fault in them is a fault of the
 // program. Phrases follow with compile.
 func newLore() *lore {
-	l := &lore{forms: map[string]*saying{}, derived: map[string]*saying{}, sounds: map[string]*saying{}, phrases: map[string][]compound{}}
+	l := &lore{forms: map[string]*saying{}, derived: map[string]*saying{}, sounds: map[string]*saying{}, capital: map[string]*saying{}, phrases: map[string][]compound{}}
 	for _, file := range []string{"hindi.csv", "english.csv"} {
 		rows, err := csv.NewReader(strings.NewReader(lexiconFile(file))).ReadAll()
 		if err != nil {
@@ -52,7 +55,9 @@ func newLore() *lore {
 			says := strings.Split(row[0], "|")
 			s := &saying{english: text.Words(row[1]), kind: row[2], name: says[0], hindi: file == "hindi.csv"}
 			for _, way := range says {
-				if words := wordsOf(way); len(words) > 1 {
+				if s.kind == sayCapitals {
+					l.capital[way] = s
+				} else if words := wordsOf(way); len(words) > 1 {
 					l.long = append(l.long, long{words, s})
 				} else if len(words) == 1 {
 					l.add(words[0].form, s)

@@ -17,6 +17,9 @@ import (
 
 // expand asks the expander and checks what it says. It begins with nothing but the messages.
 func (a Agent) expand(ctx context.Context, s State) (State, error) {
+	if s.Decided != "" {
+		return s, nil
+	}
 	e, err := pawl.Do(ctx, "expand", func(ctx context.Context) (expanded, error) {
 		e, err := a.Expander.Expand(ctx, Turn{Messages: slices.Clone(s.Messages)})
 		return checked(e), err
@@ -85,6 +88,10 @@ func withoutCodes(q string) string {
 // retrieve searches with the expander's query, or with the analyzer's if it asked for another search, and merges. Without
 // a query it brings nothing: the analyzer will ask.
 func (a Agent) retrieve(ctx context.Context, s State) (State, error) {
+	if s.Decided != "" {
+		s.Retrieved = Retrieved{Candidates: a.accept("", index.Result{Hits: []index.Hit{{ID: s.Decided}}}).Candidates}
+		return s, nil
+	}
 	query := s.Expansion.Query
 	if wantsBetterSearch(s) {
 		query = s.Verdict.Directive
@@ -197,6 +204,11 @@ func progress(query string, candidates []Candidate) Progress {
 // analyze lets the analyzer decide and holds it to the policy. A verdict that cannot stand is asked for once more, with
 // the reason and without what is not allowed; one that cannot stand then becomes MORE_INFO.
 func (a Agent) analyze(ctx context.Context, s State) (State, error) {
+	if s.Decided != "" {
+		s.Verdict = Verdict{Status: MatchFound, Codes: []string{s.Decided}, Confidence: 10, Directive: "Decided by a person.",
+			Message: "Decided: " + s.Retrieved.Candidates[0].Metadata.Title}
+		return s, nil
+	}
 	c := Case{
 		Messages: s.Messages, Expansion: s.Expansion, Queries: s.Retrieved.Queries, Candidates: s.Retrieved.Candidates,
 		Rivals: s.Retrieved.Rivals, Allowed: []Status{MatchFound, MoreInfo, ImprovedSearch},
@@ -292,7 +304,11 @@ func (a Agent) userInfo(ctx context.Context, s State) (State, error) {
 	}
 	said, rules := heard(reply.Text, v.Choices)
 	s = s.say(v.Message, v.Choices...)
-	return State{Messages: append(s.Messages, Message{Role: RoleUser, Text: said})}, applied(ctx, "user_info", rules)
+	next := State{Messages: append(s.Messages, Message{Role: RoleUser, Text: said})}
+	if e, ok := a.decision(said); ok { // a code is no description: the person has decided
+		next.Decided = e.Code
+	}
+	return next, applied(ctx, "user_info", rules)
 }
 
 // say appends a reply to the messages. What was there is not touched: others may hold the same slice.

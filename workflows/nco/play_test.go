@@ -59,7 +59,7 @@ func (p *play) run(t *testing.T, description string) Output {
 	t.Helper()
 	p.Agent = p.Agent.settled()
 	ctx := host.With(t.Context(), p)
-	s, err := begin(Input{description})
+	s, err := p.Agent.begin(Input{Text: description})
 	if err != nil {
 		t.Fatal(err)
 	}

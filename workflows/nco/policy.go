@@ -15,6 +15,7 @@ import (
 const (
 	maxDirective = 600 // characters of what an analyzer writes
 	maxMessage   = 1000
+	maxWhy       = 8
 )
 
 // band is where the confidence of a status lies. What rests on assumptions is never sure.
@@ -164,6 +165,12 @@ func (r *ruling) texts() {
 			r.apply("a text was cut to %d characters or cleaned", s.most)
 		}
 	}
+	var why []string
+	for _, s := range v.Why[:min(maxWhy, len(v.Why))] {
+		plain, _ := plainText(s, maxDirective)
+		why = append(why, plain)
+	}
+	v.Why = why
 	var offers []string
 	for _, c := range v.Choices {
 		if plain, _ := plainText(c, 200); text.Key(plain) != "" && len(offers) < maxChoices && !slices.Contains(offers, plain) {

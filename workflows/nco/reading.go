@@ -87,6 +87,10 @@ func (l *lexicon) english(w word) bool {
 // take adds what the first words say, and says how many it took. indian: others of the text are Hindi. known: some are known.
 func (l *lexicon) take(r *reading, words []word, indian, known bool) int {
 	w := words[0]
+	if s := l.lore.capital[w.shown]; s != nil {
+		l.means(r, words[:1], s)
+		return 1
+	}
 	find := func(form string) *saying { return l.says(form, indian) }
 	if s, n := l.lore.longest(words, find); s != nil {
 		l.means(r, words[:n], s)
@@ -164,6 +168,10 @@ func (l *lexicon) means(r *reading, said []word, s *saying) {
 		add(said[0].form)
 	}
 	if in := strings.Join(meaning, " "); text.Key(in) != text.Key(shown) {
+		if s.kind == saySpelling {
+			r.corrected = append(r.corrected, fmt.Sprintf("%q was read as %q.", shown, in))
+			return
+		}
 		r.translated = append(r.translated, fmt.Sprintf("%s (%s)", shown, in))
 	}
 }

@@ -113,4 +113,5 @@ type Verdict struct {
 	Directive  string   `json:"system_directive"` // the refined query of IMPROVED_SEARCH, else a technical summary
 	Message    string   `json:"user_message"`     // the question of MORE_INFO, or what to tell; empty for IMPROVED_SEARCH
 	Choices    []string `json:"choices"`          // at most five, offered with the question
+	Why        []string `json:"explanation"`      // what a person wants to know of it, a sentence each
 }

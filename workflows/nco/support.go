@@ -21,6 +21,7 @@ type support struct {
 	name     string  // what it is called that the words come nearest to
 	clear    bool    // the words are all in that name, or make it whole
 	own      bool    // that name is its own, and not its family's
+	whole    bool    // nothing else is in that name
 }
 
 // recount weighs every candidate by the person's own words: how many of them one of its names has, how many more its
@@ -52,7 +53,7 @@ func (l *lexicon) weigh(own []word, c Candidate) support {
 		}
 		s := l.fit(own, n.name, rest)
 		if namedBy(own, n.name) {
-			s.strength, s.clear = 1, true
+			s.strength, s.clear, s.whole = 1, true, true
 		}
 		if s.strength = math.Round(n.weight*s.strength*100) / 100; s.strength > best.strength {
 			s.Candidate, s.own = c, n.weight == 1
@@ -102,6 +103,7 @@ func (l *lexicon) fit(own []word, name string, rest restOf) (s support) {
 		whole = float64(len(explained)) / float64(len(telling))
 	}
 	s.name, s.strength = name, 0.7*recall/all+0.3*whole
+	s.whole = whole > 0.99
 	s.clear = inName/all > 0.99 || whole > 0.99 && inName/all >= 0.5
 	return s
 }

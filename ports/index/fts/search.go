@@ -13,7 +13,7 @@ import (
 )
 
 // depth is how far each ranking is read.
-const depth = 200
+const depth = 100
 
 // What a first place in each ranking weighs. They were chosen on some thousand job titles with known groups, none of which
 // any evaluation has: by words and by spelling alike, and by what a document's group is called about as much.
