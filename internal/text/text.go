@@ -35,7 +35,37 @@ func Key(s string) string {
 // Words are the words of s in search form: as Key, without Latin accents, split at whatever is no letter, mark or digit.
 // An apostrophe joins ("driver's" is one word).
 func Words(s string) []string {
+	if ascii(s) {
+		return plainWords(s)
+	}
+	return anyWords(s)
+}
+
+func anyWords(s string) []string {
 	return strings.FieldsFunc(unaccent(Key(s)), func(r rune) bool { return !InWord(r) })
+}
+
+// plainWords is the same for ASCII, in one go: most of what is read is.
+func plainWords(s string) []string {
+	words := []string{}
+	var b []byte
+	for i := range len(s) + 1 {
+		c := byte(' ')
+		if i < len(s) {
+			c = s[i]
+		}
+		switch {
+		case c >= 'A' && c <= 'Z':
+			b = append(b, c+'a'-'A')
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+			b = append(b, c)
+		case c == '\'', c == '`':
+		case len(b) > 0:
+			words = append(words, string(b))
+			b = b[:0]
+		}
+	}
+	return words
 }
 
 // InWord says whether a word can have r in it: a letter, a mark or a digit of any script.

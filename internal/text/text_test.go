@@ -99,3 +99,15 @@ func FuzzKey(f *testing.F) {
 		}
 	})
 }
+
+// ASCII has a way of its own to the same words.
+func FuzzPlainWords(f *testing.F) {
+	for _, s := range []string{"Driver's mate, 2nd `class`", "a\x00b\tc", "--", "X-ray"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if ascii(s) && !slices.Equal(plainWords(s), anyWords(s)) {
+			t.Errorf("%q: %q, want %q", s, plainWords(s), anyWords(s))
+		}
+	})
+}

@@ -25,7 +25,7 @@ func judged(t *testing.T, c *Catalog, description, query string, codes ...string
 	if query != "" {
 		e = Expansion{Generated: true, Query: query}
 	}
-	v, err := NewMargins(Embedded()).Analyze(t.Context(), Case{
+	v, err := Margins(builtIn()).Analyze(t.Context(), Case{
 		Messages: user(description), Expansion: e, Queries: []string{e.Query},
 		Candidates: a.accept(e.Query, index.Result{Hits: hits}).Candidates, Allowed: []Status{MatchFound, MoreInfo, ImprovedSearch},
 	})

@@ -3,6 +3,7 @@ package nco
 import (
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pawl/internal/text"
@@ -16,9 +17,12 @@ func user(texts ...string) []Message {
 	return m
 }
 
+// builtIn is the expander for the catalogue that is built in, made once.
+var builtIn = sync.OnceValue(func() Words { return NewWords(Embedded()) })
+
 func expand(t testing.TB, messages ...Message) Expansion {
 	t.Helper()
-	e, err := NewWords(Embedded()).Expand(t.Context(), Turn{Messages: messages})
+	e, err := builtIn().Expand(t.Context(), Turn{Messages: messages})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +122,7 @@ func TestExpanderTakesAnswers(t *testing.T) {
 
 // Every choice that the lexicon offers is a whole description: picking it must not lead to the same question.
 func TestChoicesAreWholeDescriptions(t *testing.T) {
-	for form, v := range newLexicon(Embedded()).vague {
+	for form, v := range builtIn().lexicon.vague {
 		if text.Key(v.Question[english]) == "" || text.Key(v.Question[hinglish]) == "" || text.Key(v.Question[hindi]) == "" || len(v.Choices) > maxChoices {
 			t.Errorf("%s: %+v", form, v)
 		}
@@ -149,7 +153,7 @@ func FuzzExpander(f *testing.F) {
 	for _, s := range []string{"teacher", "I drive a lorry for a company in Pune for 10 years", "for", "in", "at A B C", "10", "''''", "दर्जी", "\x00\xff", "with with with"} {
 		f.Add(s, s)
 	}
-	x := NewWords(Embedded())
+	x := builtIn()
 	f.Fuzz(func(t *testing.T, first, answer string) {
 		e, err := x.Expand(t.Context(), Turn{Messages: []Message{{Role: RoleUser, Text: first}, {Role: RoleAI, Choices: []string{"a", answer}}, {Role: RoleUser, Text: answer}}})
 		if err != nil {

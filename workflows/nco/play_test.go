@@ -145,7 +145,7 @@ func agent(t testing.TB, c *Catalog) Agent {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ix.Close() })
-	return Agent{Catalog: c, Index: ix}
+	return Agent{Catalog: c, Index: ix}.settled() // once, and not for each graph
 }
 
 // lying is an index that answers with these hits whatever it is asked.
