@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -109,6 +110,9 @@ func (s Shell) Run(ctx context.Context, ws ...Workflow) int {
 	go c.listen(ctx, cancel)
 	root := c.root()
 	root.SetArgs(append([]string{}, s.Args...)) // nil would mean the program's own
+	if before, _, _ := cut(s.Args, "--"); slices.Contains(before, "--json") {
+		c.json = true // also for the errors of flags that stand before it
+	}
 	err := c.usable()
 	if err == nil {
 		err = root.ExecuteContext(ctx)
@@ -122,6 +126,14 @@ func (s Shell) Run(ctx context.Context, ws ...Workflow) int {
 		code = max(code, exitUnavailable)
 	}
 	return code
+}
+
+// cut parts a list at its first such word.
+func cut(all []string, word string) (before, after []string, found bool) {
+	if i := slices.Index(all, word); i >= 0 {
+		return all[:i], all[i+1:], true
+	}
+	return all, nil, false
 }
 
 // listen turns the first interrupt into the end of ctx, the second into the end of whatever is under way.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -112,9 +111,6 @@ func (f *following) give(ctx context.Context, q pawl.Open, text string) error {
 	if strings.TrimSpace(text) == "" {
 		return invalid("an answer is not empty (Ctrl-D: answer later)")
 	}
-	if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 1 && n <= len(q.Choices) {
-		text = q.Choices[n-1]
-	}
 	answer, err := answered(q, text, "")
 	if err != nil {
 		return err
@@ -158,6 +154,8 @@ func (f *following) tell(open []pawl.Open) (first string) {
 
 // answer closes a question from the command line and works the run on.
 func (c *call) answer(ctx context.Context, id, question, text, raw string) error {
+	ctx, stop := c.timed(ctx)
+	defer stop()
 	rs, run, o, err := c.runsFor(ctx, id)
 	if err != nil {
 		return err

@@ -256,11 +256,11 @@ func TestBulkInterrupted(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	in, out := filepath.Join(s.dir, "in.csv"), filepath.Join(s.dir, "it's out.csv")
-	put(t, s.dir, "in.csv", madeUpTitles(800))
+	put(t, s.dir, "in.csv", madeUpTitles(150))
 	interrupts := make(chan struct{}, 2)
 	go func() {
 		for t.Context().Err() == nil {
-			if info, err := os.Stat(out + ".part"); err == nil && info.Size() > 2000 {
+			if info, err := os.Stat(out + ".part"); err == nil && info.Size() > 1000 {
 				interrupts <- struct{}{}
 				return
 			}
@@ -273,7 +273,7 @@ func TestBulkInterrupted(t *testing.T) {
 	r := told{code, std.String(), say.String()}.last(t)
 	quoted := strings.ReplaceAll(out, "'", `'\''`)
 	next := "pawl nco --in " + in + " --column 'job title' --out '" + quoted + "'"
-	if code != exitInterrupted || r.Exit != exitInterrupted || r.Command != next || !strings.Contains(say.String(), "of 800 rows are in "+out+".part; go on with: "+next) {
+	if code != exitInterrupted || r.Exit != exitInterrupted || r.Command != next || !strings.Contains(say.String(), "of 150 rows are in "+out+".part; go on with: "+next) {
 		t.Fatal(code, r, say.String())
 	}
 	if _, err := os.Stat(out); err == nil {
@@ -286,7 +286,7 @@ func TestBulkInterrupted(t *testing.T) {
 	}
 	got := s.want(0, args...)
 	var end bulkEnd
-	if err := json.Unmarshal([]byte(got.out), &end); err != nil || end.Rows != 800 || end.Before == 0 || end.Before == 800 || !strings.Contains(got.err, "going on") {
+	if err := json.Unmarshal([]byte(got.out), &end); err != nil || end.Rows != 150 || end.Before == 0 || end.Before == 150 || !strings.Contains(got.err, "going on") {
 		t.Fatal(got, err)
 	}
 	for i, row := range rowsIn(t, out)[1:] {
@@ -301,10 +301,10 @@ func TestBulkProgress(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.env = append(s.env, "TERM=xterm")
-	put(t, s.dir, "in.csv", madeUpTitles(400))
+	put(t, s.dir, "in.csv", madeUpTitles(40))
 	y := newTTY(60)
 	told := ended(t, s.onTTY(y, y, nil, "nco", "--in", filepath.Join(s.dir, "in.csv"), "--column", "job title", "--out", filepath.Join(s.dir, "out.csv")))
-	if told.code != 0 || !strings.Contains(told.err, "of 400") || !strings.Contains(told.err, "rows/s  asked ") || !strings.HasSuffix(told.err, "\r\x1b[K") {
+	if told.code != 0 || !strings.Contains(told.err, "of 40") || !strings.Contains(told.err, "rows/s  asked ") || !strings.HasSuffix(told.err, "\r\x1b[K") {
 		t.Errorf("%q", told.err)
 	}
 	for _, drawn := range strings.Split(escapes.ReplaceAllString(told.err, ""), "\r") {

@@ -218,6 +218,7 @@ func (b *bulk) write(order <-chan chan codedRow) error {
 		b.shown.tick(b.tally)
 		return b.part.sync(false)
 	}
+	b.shown.tick(b.tally)
 	for {
 		done, ok, err := await(order, ticks.C, b.part.flush, idle)
 		if err != nil {

@@ -121,15 +121,22 @@ func (c *call) runsFor(ctx context.Context, id string) (pawl.Runs, pawl.Run, *Op
 		}
 	}
 	o, err := c.open(ctx, begun.Workflow, &begun)
-	if pawl.Coded(err) != nil && pawl.Coded(err).Code == pawl.CodeNotFound {
+	switch {
+	case err == nil:
+	case pawl.Coded(err).Code == pawl.CodeNotFound:
 		return rs, run, nil, nil
-	}
-	if err != nil {
-		return nil, run, nil, err
+	default:
+		return rs, run, nil, &notOpened{err}
 	}
 	rs, err = c.runs(ctx, o.Workflow)
 	return rs, run, o, err
 }
+
+// notOpened is the error of a workflow that cannot be opened as a run was begun, such as with a catalogue that is gone. The
+// run can be read and cancelled all the same.
+type notOpened struct{ error }
+
+func (n *notOpened) Unwrap() error { return n.error }
 
 func invalid(format string, a ...any) error {
 	return &pawl.Error{Code: pawl.CodeInvalid, Text: fmt.Sprintf(format, a...)}

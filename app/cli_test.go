@@ -249,7 +249,7 @@ func TestCatalogs(t *testing.T) {
 		t.Error(asked.err)
 	}
 	r := s.want(exitWaiting, "run", "nco", "teacher", "--catalog", file, "--json").last(t)
-	if r.Run.Labels["catalog"] != file {
+	if r.Run.Labels[labelCatalog] != file {
 		t.Error(r.Run.Labels)
 	}
 	id, question := r.Run.ID, r.Questions[0].ID

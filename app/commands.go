@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -38,6 +39,7 @@ func (c *call) root() *cobra.Command {
 	}
 	root.AddCommand(c.runCommand(), c.runsCommand(), c.graphCommand(), c.workflowsCommand(), c.doctorCommand(), c.versionCommand())
 	root.AddCommand(c.ncoCommands()...)
+	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, sub := range root.Commands() {
@@ -46,6 +48,21 @@ func (c *call) root() *cobra.Command {
 		}
 	}
 	return root
+}
+
+// helpCommand is help that knows when there is nothing to help with.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND…]", Short: "Help about any command", Args: cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			of, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return invalid("there is no command %s to help with", shortened(strings.Join(args, " ")))
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		},
+	}
 }
 
 // group is a command that only has others under it.
@@ -108,6 +125,9 @@ func (c *call) withOptions(cmd *cobra.Command) *cobra.Command {
 // does makes a RunE that reads the configuration first.
 func (c *call) does(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
+		if c.timeout < 0 {
+			return invalid("--timeout: %s is below nothing (0: never)", c.timeout)
+		}
 		if err := c.configure(cmd.Flags()); err != nil {
 			return err
 		}
@@ -171,7 +191,17 @@ func (c *call) timeoutFlag(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&c.timeout, "timeout", 0, "stop working after that `TIME` and leave the run to be gone on with (0: never)")
 }
 
+// timed is ctx until --timeout is over.
+func (c *call) timed(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, c.timeout)
+}
+
 func (c *call) run(ctx context.Context, name string, args []string, dash int, f startFlags) error {
+	ctx, stop := c.timed(ctx)
+	defer stop()
 	budget, err := budgets(f.budget)
 	if err != nil {
 		return err
@@ -188,11 +218,7 @@ func (c *call) run(ctx context.Context, name string, args []string, dash int, f 
 	if err != nil {
 		return err
 	}
-	for k, v := range o.Labels {
-		if _, own := labels[k]; !own {
-			labels[k] = v
-		}
-	}
+	maps.Copy(labels, o.Labels)
 	rs, err := c.runs(ctx, o.Workflow)
 	if err != nil {
 		return err
@@ -215,12 +241,18 @@ func (c *call) run(ctx context.Context, name string, args []string, dash int, f 
 	return g.follow(ctx)
 }
 
+// ownLabels is how the labels begin that the program itself puts on runs, to find again what they were begun with.
+const ownLabels = "pawl."
+
 func readLabels(given []string) (map[string]string, error) {
 	labels := map[string]string{}
 	for _, l := range given {
 		k, v, ok := strings.Cut(l, "=")
 		if !ok || k == "" {
 			return nil, invalid("--label: %s is not KEY=VALUE", shortened(l))
+		}
+		if strings.HasPrefix(k, ownLabels) {
+			return nil, invalid("--label: %s: labels that begin with %s are the program's own", shortened(k), ownLabels)
 		}
 		labels[k] = v
 	}

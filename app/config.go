@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -187,10 +186,9 @@ func (c *config) locate(flags *pflag.FlagSet) error {
 		return nil
 	}
 	name := filepath.Join(dir, "pawl", "config.json")
-	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if _, err := os.Stat(name); err == nil { // a home that cannot be read, as services have it, is no home
+		c.file = name
 	}
-	c.file = name
 	return nil
 }
 
@@ -214,13 +212,19 @@ func (c *config) read() (map[string]string, error) {
 	out := map[string]string{}
 	var unknown []string
 	for key, value := range whole {
-		var inner map[string]json.RawMessage
-		if json.Unmarshal(value, &inner) != nil || inner == nil {
-			inner = map[string]json.RawMessage{"": value}
+		inner := map[string]json.RawMessage{key: value}
+		if c.groups(key) { // the options of a workflow stand under its name, and nowhere else
+			options := map[string]json.RawMessage{}
+			if err := json.Unmarshal(value, &options); err != nil || options == nil {
+				return nil, invalid("configuration %s: %s: it must be an object with the options of %s", c.file, key, key)
+			}
+			inner = map[string]json.RawMessage{}
+			for name, value := range options {
+				inner[key+"."+name] = value
+			}
 		}
-		for name, value := range inner {
-			full := strings.TrimSuffix(key+"."+name, ".")
-			if c.find(full) == nil {
+		for full, value := range inner {
+			if s := c.find(full); s == nil || strings.Contains(key, ".") {
 				unknown = append(unknown, full)
 				continue
 			}
@@ -238,6 +242,11 @@ func (c *config) read() (map[string]string, error) {
 		return nil, invalid("configuration %s: unknown %s (there are: %s)", c.file, strings.Join(unknown, ", "), strings.Join(known, ", "))
 	}
 	return out, nil
+}
+
+// groups reports whether settings stand under a name.
+func (c *config) groups(name string) bool {
+	return slices.ContainsFunc(c.settings, func(s *setting) bool { return strings.HasPrefix(s.key, name+".") })
 }
 
 // plainValue is a text, a number or a boolean of the file as a flag would have it.

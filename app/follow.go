@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,11 +39,6 @@ type following struct {
 // follow is the loop of run, watch, answer, cancel and retry: work, ask, work.
 func (f *following) follow(ctx context.Context) error {
 	reads := context.WithoutCancel(ctx)
-	if f.c.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, f.c.timeout)
-		defer cancel()
-	}
 	f.shown = newProgress(f.c, f.id)
 	defer f.c.say.status("")
 	told := false
@@ -58,11 +54,7 @@ func (f *following) follow(ctx context.Context) error {
 		}
 		if !run.Status.Ended() || f.existing == "" {
 			if run, err = f.work(ctx, reads); err != nil {
-				f.c.say.status("")
-				if f.c.lasting {
-					f.c.say.line("run %s can be gone on with: %s", f.id, f.c.again("runs", "watch", f.id))
-				}
-				return err
+				return f.broken(run, err)
 			}
 		}
 		f.c.say.status("")
@@ -255,7 +247,9 @@ func (f *following) ended(run pawl.Run) error {
 		if run.Err != nil {
 			v.line("%s: %s", f.c.short(), oneLine(reason(run.Err), 2000))
 		}
-		v.line("begin it again with: %s", f.c.again("runs", "retry", run.ID))
+		if f.c.lasting {
+			v.line("begin it again with: %s", f.c.again("runs", "retry", run.ID))
+		}
 	}
 	if f.c.json {
 		f.c.out.record(result{Type: "result", Run: &run, Existing: f.existing, Exit: code})
@@ -273,18 +267,36 @@ func (f *following) output(raw json.RawMessage) error {
 		return nil
 	}
 	if f.opened != nil && f.opened.Render != nil {
-		return f.opened.Render(plainWriter{f.c.out}, raw)
+		var b bytes.Buffer // whole: what steers a terminal is taken out, and no character may be cut in two
+		if err := f.opened.Render(&b, raw); err != nil {
+			return err
+		}
+		_, err := f.c.out.Write([]byte(plain(b.String())))
+		return err
 	}
 	f.c.out.document(raw)
 	return nil
 }
 
-// plainWriter lets nothing through that steers a terminal.
-type plainWriter struct{ o *output }
-
-func (p plainWriter) Write(b []byte) (int, error) {
-	_, err := p.o.Write([]byte(plain(string(b))))
-	return len(b), err
+// broken is the end of a command whose store failed: the error, and how to go on.
+func (f *following) broken(run pawl.Run, err error) error {
+	f.c.say.status("")
+	next := ""
+	if f.c.lasting {
+		next = f.c.again("runs", "watch", f.id)
+		f.c.say.line("run %s can be gone on with: %s", f.id, next)
+	}
+	if !f.c.json {
+		return err
+	}
+	e := pawl.Coded(err)
+	code, known := exitCodes[e.Code]
+	if !known {
+		code = exitFailed
+	}
+	f.c.say.line("%s: %s", f.c.short(), explain(e.Error()))
+	f.c.out.record(result{Type: "result", Run: &run, Command: next, Error: e, Exit: code})
+	return exit(code)
 }
 
 // stopped is the end of a command that was interrupted, or whose time was up.
@@ -315,6 +327,12 @@ func (f *following) parked(run pawl.Run, open []pawl.Open) error {
 	case held != "":
 		v.line("run %s is parked: %s", run.ID, held)
 		r.Command = f.free(run)
+	case len(open) > 0 && !f.c.lasting:
+		r.Exit = exitWaiting
+		for _, q := range open {
+			f.put(q)
+		}
+		v.line("run %s was in the memory store and ends here, unanswered", run.ID)
 	case len(open) > 0:
 		r.Exit = exitWaiting
 		r.Command = f.tell(open)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -136,7 +137,7 @@ func (in *inputs) set(field, text string) error {
 	if err != nil {
 		return invalid("%s: %v", field, err)
 	}
-	if p.kind() == "array" && !strings.HasPrefix(strings.TrimSpace(text), "[") {
+	if p.kind() == "array" {
 		var items []json.RawMessage
 		if err := json.Unmarshal(v, &items); err == nil {
 			in.lists[field] = append(in.lists[field], items...)
@@ -236,6 +237,18 @@ func (in *inputs) finish() (json.RawMessage, error) {
 	return raw, nil
 }
 
+// choice is what an answer means: a choice, in its own words or, where no choice reads like that, by its number; or the text.
+func choice(q pawl.Open, text string) string {
+	text = strings.TrimSpace(text)
+	if slices.Contains(q.Choices, text) {
+		return text
+	}
+	if n, err := strconv.Atoi(text); err == nil && n >= 1 && n <= len(q.Choices) {
+		return q.Choices[n-1]
+	}
+	return text
+}
+
 // answered makes JSON of an answer: plain text by the question's schema, or JSON as it was given.
 func answered(q pawl.Open, text, raw string) (json.RawMessage, error) {
 	if raw != "" {
@@ -248,7 +261,7 @@ func answered(q pawl.Open, text, raw string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, invalid("question %s: %v", q.ID, err)
 	}
-	v, err := s.answer(text)
+	v, err := s.answer(choice(q, text))
 	if err != nil {
 		return nil, invalid("answer: %v", err)
 	}

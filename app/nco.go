@@ -15,7 +15,7 @@ import (
 )
 
 // labelCatalog is the label by which a run remembers the catalogue file that it was begun with.
-const labelCatalog = "catalog"
+const labelCatalog = ownLabels + "catalog"
 
 // NCO wires the workflow nco.
 func NCO() Workflow {

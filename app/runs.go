@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -277,12 +278,14 @@ func (c *call) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "watch RUN", Short: "Show a run as it goes, and work it where nobody else does", Args: exactly("RUN"),
 		RunE: c.does(func(cmd *cobra.Command, args []string) error {
-			rs, run, o, err := c.runsFor(cmd.Context(), args[0])
+			ctx, stop := c.timed(cmd.Context())
+			defer stop()
+			rs, run, o, err := c.runsFor(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			f := &following{c: c, runs: rs, opened: o, id: run.ID}
-			return f.follow(cmd.Context())
+			return f.follow(ctx)
 		}),
 	}
 	c.timeoutFlag(cmd)
@@ -336,7 +339,14 @@ func (c *call) retryCommand() *cobra.Command {
 
 // steer does something to a run and works it on.
 func (c *call) steer(ctx context.Context, id string, do func(context.Context, pawl.Runs, string) error, cancels bool) error {
+	ctx, stop := c.timed(ctx)
+	defer stop()
 	rs, run, o, err := c.runsFor(ctx, id)
+	why, gone := errors.AsType[*notOpened](err)
+	if gone && cancels { // what is to end needs no catalogue
+		c.say.line("%s: %s", c.short(), explain(why.Error()))
+		err = nil
+	}
 	if err != nil {
 		return err
 	}
@@ -347,8 +357,24 @@ func (c *call) steer(ctx context.Context, id string, do func(context.Context, pa
 	if err := do(ctx, rs, run.ID); err != nil {
 		return err
 	}
+	if gone {
+		return c.asked(ctx, rs, run.ID)
+	}
 	f := &following{c: c, runs: rs, opened: o, id: run.ID, since: since, cancels: cancels}
 	return f.follow(ctx)
+}
+
+// asked is the end of a command that asked a run to end which nothing here can work.
+func (c *call) asked(ctx context.Context, rs pawl.Runs, id string) error {
+	run, err := rs.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	c.say.line("run %s is asked to end: the next worker that has its workflow ends it", id)
+	if c.json {
+		c.out.record(result{Type: "result", Run: &run, Exit: exitOK})
+	}
+	return nil
 }
 
 func sorted(all []string) []string {

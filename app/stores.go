@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"pawl"
 	"pawl/store"
@@ -55,12 +56,15 @@ func openSQLite(ctx context.Context, c *call, rest string) (store.Store, error) 
 		}
 		path = filepath.Join(dir, "pawl", "pawl.db")
 	}
-	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+	s, err := sqlite.Open(ctx, path, sqlite.Options{Busy: busy})
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
+
+// busy is how long a command waits for other programs that write to the file: shorter than a lease.
+const busy = 5 * time.Second
 
 func notInThisVersion(context.Context, *call, string) (store.Store, error) {
 	return nil, invalid("the store postgres is not in this version: use --store sqlite:PATH")

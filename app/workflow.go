@@ -91,8 +91,18 @@ func (c *call) usable() error {
 			return invalid("two workflows of this program are called %s", w.Name)
 		}
 		seen[w.Name] = true
+		for _, o := range w.Options {
+			if !o.Secret && slices.Contains(ownFlags, o.Name) {
+				return invalid("workflow %s: option %s: the program has a flag of that name", w.Name, o.Name)
+			}
+		}
 	}
 	return nil
+}
+
+// ownFlags are the flags of the program itself.
+var ownFlags = []string{
+	"help", "config", "json", "store", "tenant", "user", "timeout", "input", "key", "budget", "label", "priority", "detach", "reason", "json-answer",
 }
 
 // open opens a workflow by its name, for a run that is to be gone on with or, nil, for a new one.

@@ -21,50 +21,98 @@ func (v *visit) Ask(ctx context.Context, a host.Ask) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case en != nil && en.Kind == kindAnswer:
-		v.mu.Lock()
-		v.answered = true
-		v.mu.Unlock()
-		return v.h.e.result(v.base, en)
-	case en != nil && en.Kind == kindDeadline:
-		return nil, fmt.Errorf("question %q: %w", a.Key, pawl.ErrDeadline)
+	if en != nil {
+		return v.answer(en)
 	}
-	w, open := v.h.rec.Wait(pawl.WaitsForAnswer, a.Key)
+	w, open := v.rec.Wait(pawl.WaitsForAnswer, a.Key)
 	now := v.h.e.now(ctx)
 	if open && !w.Due.IsZero() && !now.Before(w.Due) {
-		// An answer may have come in time and after the journal was read. Later ones are refused by the store.
-		j, _, err := v.h.e.journal(v.base, v.h.run.ID, v.h.rec)
-		if err != nil {
-			return nil, v.breaks(err)
-		}
-		if en := j[a.Key]; en != nil && en.Kind == kindAnswer {
-			v.mu.Lock()
-			v.answered = true
-			v.mu.Unlock()
-			return v.h.e.result(v.base, en)
-		}
-		row := callRow(entry{Visit: v.h.rec.Visit, Try: v.h.rec.Try, Kind: kindDeadline, Key: a.Key})
-		if _, err := v.record([]store.Row{row}, nil); err != nil {
+		if w.Due, err = v.due(w); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("question %q: %w", a.Key, pawl.ErrDeadline)
+		if !now.Before(w.Due) {
+			return v.overdue(a.Key)
+		}
 	}
 	if !open {
 		w = machine.Wait{Kind: pawl.WaitsForAnswer, Key: a.Key, Question: newID()}
 		if a.For > 0 {
 			w.Due = now.Add(a.For)
 		}
-		row := encode(question{Key: a.Key, Visit: v.h.rec.Visit, Text: a.Text, Choices: a.Choices, Data: a.Data, Schema: a.Schema})
+		row := encode(question{Key: a.Key, Visit: v.rec.Visit, Text: a.Text, Choices: a.Choices, Data: a.Data, Schema: a.Schema})
 		if len(row) > MaxEvent {
 			return nil, exhausted("question %q has %d bytes, at most %d are allowed", a.Key, len(row), MaxEvent)
 		}
 		v.mu.Lock()
-		v.asks = append(v.asks, store.Ask{ID: w.Question, Row: row, After: a.For})
+		v.asks = append(v.asks, asking{w, row})
 		v.mu.Unlock()
 	}
 	v.park(w)
 	return nil, pawl.ErrParked
+}
+
+// asking is a question that this execution opens with its park.
+type asking struct {
+	wait machine.Wait
+	row  []byte
+}
+
+// asked are the questions to be opened. What was promised when they were asked is what the store goes by, however long calls
+// beside them have taken: an answer that it accepts must be one that the next execution still reads.
+func (v *visit) asked() (out []store.Ask) {
+	for _, a := range v.asks {
+		ask := store.Ask{ID: a.wait.Question, Row: a.row}
+		if !a.wait.Due.IsZero() {
+			ask.After = max(a.wait.Due.Sub(v.h.e.now(v.base)), 1)
+		}
+		out = append(out, ask)
+	}
+	return out
+}
+
+// due is until when the store takes an answer: a moment later than the wait says, as the commit took one.
+func (v *visit) due(w machine.Wait) (time.Time, error) {
+	var qs []store.Question
+	err := v.h.patiently(v.base, func() (err error) {
+		qs, err = v.h.e.store.Questions(v.base, everything, store.Filter{Question: w.Question}, store.Page{Limit: 1})
+		return err
+	})
+	if err != nil {
+		return w.Due, v.breaks(err)
+	}
+	if len(qs) == 1 && qs[0].Due.After(w.Due) {
+		return qs[0].Due, nil
+	}
+	return w.Due, nil
+}
+
+// overdue ends a question whose time has passed: no answer is accepted any more. One may have come in time and after the
+// journal was read.
+func (v *visit) overdue(key string) ([]byte, error) {
+	if err := v.reload(); err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	en := v.journal[key]
+	v.mu.Unlock()
+	if en == nil {
+		en = &entry{Visit: v.rec.Visit, Try: v.rec.Try, Kind: kindDeadline, Key: key}
+		if _, err := v.record([]store.Row{callRow(*en)}, nil); err != nil {
+			return nil, err
+		}
+	}
+	return v.answer(en)
+}
+
+// answer is what the journal says of a question: a person's answer, or that nobody answered in time.
+func (v *visit) answer(en *entry) ([]byte, error) {
+	if en.Kind == kindDeadline {
+		return nil, fmt.Errorf("question %q: %w", en.Key, pawl.ErrDeadline)
+	}
+	v.mu.Lock()
+	v.answered = true
+	v.mu.Unlock()
+	return v.result(en)
 }
 
 // Sleep returns when the time has come. The time is set once, by the park that begins the wait.
@@ -73,7 +121,7 @@ func (v *visit) Sleep(ctx context.Context, key string, d time.Duration, until ti
 		return errors.Join(err, v.is(en, key, kindTimer)) // an entry says that the time has come before
 	}
 	now := v.h.e.now(ctx)
-	w, open := v.h.rec.Wait(pawl.WaitsForTime, key)
+	w, open := v.rec.Wait(pawl.WaitsForTime, key)
 	if !open {
 		w = machine.Wait{Kind: pawl.WaitsForTime, Key: key, Due: until.UTC()}
 		if until.IsZero() {
@@ -88,6 +136,6 @@ func (v *visit) Sleep(ctx context.Context, key string, d time.Duration, until ti
 		return nil
 	}
 	// Kept, so that a clock set back, or a park that follows in the same visit, does not begin the wait anew.
-	_, err := v.record([]store.Row{callRow(entry{Visit: v.h.rec.Visit, Try: v.h.rec.Try, Kind: kindTimer, Key: key})}, nil)
+	_, err := v.record([]store.Row{callRow(entry{Visit: v.rec.Visit, Try: v.rec.Try, Kind: kindTimer, Key: key})}, nil)
 	return err
 }

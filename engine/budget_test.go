@@ -423,3 +423,32 @@ func TestALimitHoldsOverAllWorkers(t *testing.T) {
 		t.Error(r.Run.Err)
 	}
 }
+
+// TestAChargeOfAnExpiredParentFailsTheNode, also one that ignores the error: nobody is there to be charged, and no other execution
+// would find anybody.
+func TestAChargeOfAnExpiredParentFailsTheNode(t *testing.T) {
+	execs := &tally{}
+	child := sleeper(func(ctx context.Context, w work) (work, error) {
+		if pawl.Info(ctx).Attempt == 1 {
+			return w, errTransient()
+		}
+		execs.add("x")
+		_, _ = do(ctx, "k", &tally{}, pawl.CallOptions{Charge: pawl.Budget{"llm": 1}})
+		return w, nil
+	})
+	parent := one(func(ctx context.Context, w work) (work, error) { return pawl.Call(ctx, "c", child, 1) }, pawl.Options{Retain: time.Minute})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		run := r.ends(r.start("one", 1).ID, pawl.StatusFailed)
+		c := r.children(run.ID)[0].ID
+		time.Sleep(time.Hour)
+		if _, err := r.rs.Retry(r.ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		end := r.ends(c, pawl.StatusFailed)
+		named(t, end.Err, pawl.CodeNotFound, run.ID)
+		if execs.of("x") != 1 {
+			t.Errorf("%d executions", execs.of("x"))
+		}
+	}, build(t, child), build(t, parent))
+}

@@ -20,6 +20,7 @@ import (
 type scope struct {
 	v   *visit
 	key string
+	try int // physical, over all executions
 
 	mu    sync.Mutex
 	back  []store.Charge // held and not spent: given back with the call's record
@@ -68,22 +69,20 @@ func (v *visit) begin(ctx context.Context, key string, outside bool) (*entry, er
 }
 
 // refusal is the error of a call on a closed visit.
-func (v *visit) refusal() error {
-	if t, ok := v.why.(*timeUp); ok {
+func (v *visit) refusal() error { return outward(v.why) }
+
+// outward is a cause as node code sees it.
+func outward(cause error) error {
+	if t, ok := cause.(*timeUp); ok {
 		return t.err
 	}
-	return v.why
+	return cause
 }
 
-// lives reports whether an entry still counts: a result as long as the visit, an error as long as the try.
-func (v *visit) lives(en *entry) bool {
-	switch {
-	case en == nil || en.Again != nil:
-		return false
-	case en.Err != nil && en.Kind == kindChild: // an attempt that began in an earlier try may end in this one
-		return en.Try == v.h.rec.Try
-	}
-	return en.Err == nil || en.seq > v.h.rec.Tried
+// lives reports whether an entry still counts: a result as long as the visit, an error as long as the try that it was made
+// for. A child's attempt that began in an earlier try may end in this one: its error does not count.
+func (en *entry) lives(try int) bool {
+	return en != nil && en.Again == nil && (en.Err == nil || en.Try == try)
 }
 
 // Call makes one outside call to a recorded end.
@@ -98,7 +97,7 @@ func (v *visit) Call(ctx context.Context, c host.Call, fn func(context.Context) 
 		return nil, err
 	}
 	defer v.leave()
-	want := entry{Visit: v.h.rec.Visit, Try: v.h.rec.Try, Kind: kindCall, Key: c.Key}
+	want := entry{Visit: v.rec.Visit, Try: v.rec.Try, Kind: kindCall, Key: c.Key}
 	if c.For != nil {
 		want.ForHash = hash(c.For)
 		if len(c.For) <= inline {
@@ -111,19 +110,15 @@ func (v *visit) Call(ctx context.Context, c host.Call, fn func(context.Context) 
 	if err := v.is(en, c.Key, kindCall); err != nil {
 		return nil, err
 	}
-	if v.lives(en) {
+	if en.lives(v.rec.Try) {
 		v.trace(c.Key, 0, true, en.Err)
 		if en.Err != nil {
 			return nil, v.final(c, en.Err)
 		}
-		b, err := v.h.e.result(v.base, en)
-		if err != nil {
-			return nil, v.breaks(err)
-		}
-		return b, nil
+		return v.result(en)
 	}
 	tries := 0
-	if en != nil && en.Again != nil && en.seq > v.h.rec.Tried {
+	if en != nil && en.Again != nil && en.Try == v.rec.Try {
 		tries = en.Physical
 		if err := v.sit(ctx, c.Key, en.Again.Sub(v.h.e.now(ctx)), pawl.WaitsForRetry); err != nil {
 			return nil, err
@@ -155,7 +150,7 @@ func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn fu
 		}
 		admit()
 		tries++
-		s := &scope{v: v, key: c.Key}
+		s := &scope{v: v, key: c.Key, try: tries}
 		began := time.Now()
 		b, err := v.once(ctx, c, s, fn)
 		give()
@@ -179,7 +174,7 @@ func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn fu
 		if !ok || tries > c.Retry.Max {
 			return nil, v.failure(ctx, c, en, err, back)
 		}
-		after = machine.Backoff(c.Retry, tries, fmt.Sprintf("%s/%d/%s", v.h.run.ID, v.h.rec.Visit, c.Key), after)
+		after = machine.Backoff(c.Retry, tries, fmt.Sprintf("%s/%d/%s", v.h.run.ID, v.rec.Visit, c.Key), after)
 		again := v.h.e.now(ctx).Add(after)
 		en.Err, en.Again = pawl.Coded(err), &again
 		if _, err := v.record([]store.Row{callRow(en)}, back); err != nil {
@@ -221,10 +216,7 @@ func (v *visit) once(ctx context.Context, c host.Call, s *scope, fn func(context
 func (v *visit) stopped() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.why != nil && ends(v.why) {
-		return v.refusal()
-	}
-	return nil
+	return outward(v.killed)
 }
 
 func (v *visit) success(ctx context.Context, en entry, b []byte, back []store.Charge) ([]byte, error) {
@@ -243,7 +235,7 @@ func (v *visit) success(ctx context.Context, en entry, b []byte, back []store.Ch
 
 // failure records the final error of a call, and gives it back in its recorded form.
 func (v *visit) failure(ctx context.Context, c host.Call, en entry, err error, back []store.Charge) error {
-	en.Err = v.h.at(err)
+	en.Err = at(err, v.rec.Node)
 	if _, err := v.record([]store.Row{callRow(en)}, back); err != nil {
 		return err
 	}
@@ -276,7 +268,8 @@ func recorded(e *pawl.Error) *pawl.Error {
 	return out
 }
 
-// sit waits for a machine: in hand where that is short, else by parking the visit.
+// sit waits for a machine: in hand where that is short, else by parking the visit. Where the visit is parked meanwhile, this is
+// one more thing that it waits for.
 func (v *visit) sit(ctx context.Context, key string, d time.Duration, kind string) error {
 	if d <= 0 {
 		return nil
@@ -285,18 +278,22 @@ func (v *visit) sit(ctx context.Context, key string, d time.Duration, kind strin
 		v.park(machine.Wait{Kind: kind, Key: key, Due: v.h.e.now(ctx).Add(d)})
 		return pawl.ErrParked
 	}
+	due := v.h.e.now(ctx).Add(d)
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil
 	case <-v.ctx.Done():
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		return v.refusal()
 	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	if v.ctx.Err() == nil {
+		return context.Cause(ctx) // node code has ended a context of its own
+	}
+	v.park(machine.Wait{Kind: kind, Key: key, Due: due})
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.refusal()
 }
 
 // park registers what the visit waits for, and closes it.
@@ -316,10 +313,12 @@ func (v *visit) slot(ctx context.Context, c host.Call) (give func(), err error) 
 	if !ok {
 		return nil, pawl.Permanent(invalid("call %q: no limit %q is configured", c.Key, c.Limit))
 	}
-	holder := fmt.Sprintf("%s/%d/%s", v.h.run.ID, v.h.rec.Visit, c.Key)
+	// A call that was left behind holds its place beside the one that is made again.
+	holder := fmt.Sprintf("%s/%d/%d/%d/%s", v.h.run.ID, v.h.lease.Epoch, v.rec.Visit, v.rec.Try, c.Key)
 	slot := store.Slot{Limit: c.Limit, Holder: holder, Every: l.Every, Burst: max(l.Burst, 1), Max: l.Max, Hold: v.h.e.c.Lease}
 	for {
-		d, err := v.h.e.store.Take(v.base, slot)
+		var d time.Duration
+		err := v.h.patiently(v.base, func() (err error) { d, err = v.h.e.store.Take(v.base, slot); return err })
 		if err != nil {
 			return nil, v.breaks(err)
 		}
@@ -361,7 +360,7 @@ func (v *visit) trace(key string, took time.Duration, read bool, err error) {
 		if e, ok := err.(*pawl.Error); ok && e == nil {
 			err = nil
 		}
-		t(Called{Run: v.h.run.ID, Node: v.n.Name, Key: key, Visit: v.h.rec.Visit, Took: took, Recorded: read, Err: err})
+		t(Called{Run: v.h.run.ID, Node: v.n.Name, Key: key, Visit: v.rec.Visit, Took: took, Recorded: read, Err: err})
 	}
 }
 
@@ -371,7 +370,7 @@ func (v *visit) IdempotencyKey(ctx context.Context) string {
 	if s == nil {
 		return ""
 	}
-	return derived(v.h.run.ID, fmt.Sprintf("call/%d/%s", v.h.rec.Visit, s.key))
+	return derived(v.h.run.ID, fmt.Sprintf("call/%d/%s", v.rec.Visit, s.key))
 }
 
 // sameEvent reports whether a re-run emits what was emitted before.

@@ -1,11 +1,11 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"pawl"
@@ -35,16 +35,13 @@ func (h *hand) commit(ctx context.Context, c commit) error {
 			return err
 		}
 		rec, cs, err := h.changes(ctx, c, mv)
-		if err != nil {
-			var f *finishError
-			if errors.As(err, &f) {
-				return h.fail(ctx, h.tick(ctx, nil), h.at(f.err))
-			}
-			return err
+		if err == nil {
+			err = h.e.store.Apply(ctx, cs...)
+		} else if f := new(finishError); errors.As(err, &f) {
+			return h.fail(ctx, c.visit, h.tick(ctx, c.visit), h.at(f.err))
 		}
-		err = h.e.store.Apply(ctx, cs...)
 		if errors.Is(err, store.ErrUnknown) {
-			err = h.known(ctx, cs[0].Row, err)
+			err = h.known(ctx, rec, err)
 		}
 		switch {
 		case err == nil:
@@ -55,7 +52,7 @@ func (h *hand) commit(ctx context.Context, c commit) error {
 			if refused++; refused > 100 {
 				return fmt.Errorf("a commit of %s is refused again and again: %w", mv.What, err)
 			}
-			if again, err := h.stale(ctx, mv); !again {
+			if again, err := h.stale(ctx, c, mv); !again {
 				return err
 			}
 			if c.parks && refused > 2 { // a child that it is about has moved on: look at it again
@@ -78,24 +75,35 @@ func (h *hand) commit(ctx context.Context, c commit) error {
 }
 
 // known resolves an unknown outcome by reading the row until the store answers: nil if it is ours, ErrUnavailable if it is as
-// it was before and the commit may be repeated, the unknown outcome itself where nobody can tell.
-func (h *hand) known(ctx context.Context, row []byte, unknown error) error {
-	var r store.Run
-	err := h.patiently(ctx, func() (err error) { r, err = h.e.store.Get(ctx, everything, h.run.ID); return err })
+// it was before and the commit may be repeated, the unknown outcome itself where nobody can tell. Rows are told apart by the
+// number of their decision; another holder's has another epoch too.
+func (h *hand) known(ctx context.Context, ours machine.Record, unknown error) error {
+	var rec machine.Record
+	err := h.patiently(ctx, func() error {
+		r, err := h.e.store.Get(ctx, everything, h.run.ID)
+		if err == nil {
+			rec, _, err = parts(r)
+		}
+		return err
+	})
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w (and then: %v)", unknown, err)
-	case bytes.Equal(r.Row, row):
+	case rec.Moves == ours.Moves && rec.Epoch == ours.Epoch:
 		return nil
-	case bytes.Equal(r.Row, h.run.Row):
+	case rec.Moves == h.rec.Moves:
 		return store.ErrUnavailable
 	}
 	return store.ErrStale
 }
 
 // stale looks why a commit was refused: the lease is lost, or letters came in that have to be read first.
-func (h *hand) stale(ctx context.Context, mv machine.Move) (again bool, err error) {
-	held, err := h.e.store.Renew(ctx, h.w.id, []store.Lease{h.lease}, h.e.c.Lease)
+func (h *hand) stale(ctx context.Context, c commit, mv machine.Move) (again bool, err error) {
+	var held []store.Held
+	err = h.patiently(ctx, func() (err error) {
+		held, err = h.e.store.Renew(ctx, h.w.id, []store.Lease{h.lease}, h.e.c.Lease)
+		return err
+	})
 	if err != nil {
 		return false, err
 	}
@@ -107,7 +115,7 @@ func (h *hand) stale(ctx context.Context, mv machine.Move) (again bool, err erro
 		return false, err
 	}
 	if h.rec.Cancel != nil && mv.What != machine.Cancels {
-		return false, h.cancelled(ctx, h.tick(ctx, nil))
+		return false, h.cancelled(ctx, c.visit, h.tick(ctx, c.visit))
 	}
 	return true, nil
 }
@@ -115,8 +123,8 @@ func (h *hand) stale(ctx context.Context, mv machine.Move) (again bool, err erro
 // applied takes the next record into the hand.
 func (h *hand) applied(c commit, mv machine.Move, rec machine.Record, cs []store.Change) error {
 	visited, others := rec.Visit != h.rec.Visit, moves(cs)
-	h.rec, h.run.Row = rec, cs[0].Row
-	h.sheet.turn()
+	h.rec, h.away = rec, nil
+	h.sheet.clear()
 	if c.raw != nil {
 		h.spare, h.raw, h.state = reusable(h.raw), c.raw, c.state
 	}
@@ -157,8 +165,11 @@ func moves(cs []store.Change) bool {
 func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.Record, []store.Change, error) {
 	rec, before := mv.Next, h.rec
 	h.sheet.begin()
+	if !mv.State { // the node did not commit after all
+		c.key, c.background, c.raw = "", false, nil
+	}
 	var record []byte
-	if mv.State && c.raw != nil {
+	if c.raw != nil {
 		var full bool
 		record, full = delta.Next(h.sheet.record[:0], h.raw, c.raw, rec.Deltas)
 		h.sheet.record = record
@@ -169,10 +180,10 @@ func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.
 			rec.Deltas += len(record)
 		}
 	}
-	if mv.What != machine.Advances && !mv.Named { // the node did not commit after all
-		c.key, c.background = "", false
+	ch := store.Change{
+		Run: h.run.ID, Epoch: h.lease.Epoch, Key: c.key, Seen: rec.Inbox, Release: mv.Release, After: mv.After, End: mv.End,
+		Letters: slices.Clip(h.away),
 	}
-	ch := store.Change{Run: h.run.ID, Epoch: h.lease.Epoch, Key: c.key, Seen: rec.Inbox, Release: mv.Release, After: mv.After, End: mv.End}
 	ch.Add = h.stepRows(mv, rec, record, c.visit)
 	if mv.What == machine.Moves {
 		ch.Version = h.p.Shape.Version
@@ -233,9 +244,13 @@ func (h *hand) retain() time.Duration {
 
 func (h *hand) stepRows(mv machine.Move, rec machine.Record, record []byte, v *visit) []store.Row {
 	rows := h.sheet.rows[:0]
+	version := h.run.Version
+	if mv.What == machine.Moves { // its state is the new version's
+		version = h.p.Shape.Version
+	}
 	for i, e := range mv.Log {
 		head := stepHead{
-			Entry: e, Attempt: rec.Attempt, Visit: h.rec.Visit, Try: h.rec.Try, Worker: h.w.id, Version: h.run.Version,
+			Entry: e, Attempt: rec.Attempt, Visit: h.rec.Visit, Try: h.rec.Try, Worker: h.w.id, Version: version,
 			Last: rec.Last, Full: rec.Full, Hash: rec.Hash,
 		}
 		if i == 0 {
@@ -267,7 +282,7 @@ func (f *finishError) Unwrap() error { return f.err }
 // finish makes the output and the closing events of an ending run.
 func (h *hand) finish(ctx context.Context, c commit, mv machine.Move, rec *machine.Record, ch *store.Change) (out []byte, closing []store.Row, err error) {
 	if h.p == nil {
-		ch.Add = append(ch.Add, store.Row{Stream: store.Audit, Data: encode(audit{Did: "closing_skipped", What: "the graph is not registered"})})
+		ch.Add = append(ch.Add, store.Row{Stream: store.Audit, Data: encode(audit{Did: "closing_skipped", What: "the graph is not registered, or has ended the goroutine that asked it"})})
 		return nil, nil, nil
 	}
 	state := c.state

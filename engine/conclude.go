@@ -30,18 +30,18 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 	}
 	edge, spent, err := h.choose(node, choices, next)
 	if err != nil {
-		return h.fail(ctx, t, h.at(err))
+		return h.fail(ctx, v, t, h.at(err))
 	}
 	key := ""
 	if h.p.Shape.Nodes[node].Keyed {
 		if err := guard("Key", func() error { key = h.p.Key(node, next); return nil }); err != nil {
-			return h.fail(ctx, t, h.at(err))
+			return h.fail(ctx, v, t, h.at(err))
 		}
 	}
 	to := h.p.Shape.Nodes[node].Edges[edge].To
 	failure, err := h.failure(to, next)
 	if err != nil {
-		return h.fail(ctx, t, h.at(err))
+		return h.fail(ctx, v, t, h.at(err))
 	}
 	c := commit{state: next, raw: raw, visit: v, key: key, background: true, decide: func(r machine.Record) (machine.Move, error) {
 		return h.p.m.Advance(r, t, edge, spent, failure)
@@ -49,7 +49,7 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 	err = h.commit(ctx, c)
 	var taken *store.Taken
 	if errors.As(err, &taken) {
-		return h.merge(ctx, t, key, taken.Owner)
+		return h.merge(ctx, v, t, key, taken.Owner)
 	}
 	return err
 }
@@ -127,19 +127,19 @@ func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) 
 		return nil
 	})
 	if gerr != nil {
-		return h.fail(ctx, t, h.at(gerr))
+		return h.fail(ctx, v, t, h.at(gerr))
 	}
 	if edge < 0 {
-		return h.fail(ctx, t, cause)
+		return h.fail(ctx, v, t, cause)
 	}
 	raw, err := h.p.encode(h.spare, folded, n.Name)
 	if err != nil {
-		return h.fail(ctx, t, h.at(err))
+		return h.fail(ctx, v, t, h.at(err))
 	}
 	to := n.Errors[edge].To
 	failure, err := h.failure(to, folded)
 	if err != nil {
-		return h.fail(ctx, t, h.at(err))
+		return h.fail(ctx, v, t, h.at(err))
 	}
 	return h.commit(ctx, commit{state: folded, raw: raw, visit: v, decide: func(r machine.Record) (machine.Move, error) {
 		return h.p.m.Claim(r, t, edge, spent, cause, failure)
@@ -147,10 +147,12 @@ func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) 
 }
 
 // at is an error in its recorded form, with the node where it happened.
-func (h *hand) at(err error) *pawl.Error {
+func (h *hand) at(err error) *pawl.Error { return at(err, h.rec.Node) }
+
+func at(err error, node string) *pawl.Error {
 	e := *pawl.Coded(err)
 	if e.Node == "" {
-		e.Node = h.rec.Node
+		e.Node = node
 	}
 	return &e
 }
@@ -180,19 +182,19 @@ func (h *hand) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// fail ends the run with an error that nothing claimed.
-func (h *hand) fail(ctx context.Context, t machine.Tick, err *pawl.Error) error {
-	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Fail(r, t, err) }})
+// fail ends the run with an error that nothing claimed. v is the execution that led here, if one did.
+func (h *hand) fail(ctx context.Context, v *visit, t machine.Tick, err *pawl.Error) error {
+	return h.commit(ctx, commit{visit: v, decide: func(r machine.Record) (machine.Move, error) { return machine.Fail(r, t, err) }})
 }
 
 // cancelled ends the run that was asked to end.
-func (h *hand) cancelled(ctx context.Context, t machine.Tick) error {
-	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return machine.Cancelled(r, t) }})
+func (h *hand) cancelled(ctx context.Context, v *visit, t machine.Tick) error {
+	return h.commit(ctx, commit{visit: v, decide: func(r machine.Record) (machine.Move, error) { return machine.Cancelled(r, t) }})
 }
 
 // giveBack releases the run because the worker stops, or because the store has failed the execution under way.
-func (h *hand) giveBack(ctx context.Context, t machine.Tick, after time.Duration) error {
-	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return h.p.m.Stop(r, t, after) }})
+func (h *hand) giveBack(ctx context.Context, v *visit, t machine.Tick, after time.Duration) error {
+	return h.commit(ctx, commit{visit: v, decide: func(r machine.Record) (machine.Move, error) { return machine.Stop(r, t, after) }})
 }
 
 // hold parks a run that no graph here can go on with.
@@ -201,7 +203,7 @@ func (h *hand) hold(ctx context.Context, reason string) error {
 	reason, _, _ = strings.Cut(reason, "\n") // a stack is of no use to whoever waits
 	if h.rec.Cancel != nil {
 		h.p = nil // nothing here can make its closing events
-		return h.cancelled(ctx, t)
+		return h.cancelled(ctx, nil, t)
 	}
 	h.e.heldHere(h.run)
 	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return machine.Hold(r, t, reason) }})
@@ -229,7 +231,7 @@ func (h *hand) park(ctx context.Context, v *visit, t machine.Tick) error {
 
 // unasked are the questions and timers of earlier executions that this one did not come to: they stay.
 func (v *visit) unasked(registered []machine.Wait) (kept []machine.Wait, err error) {
-	for _, w := range v.h.rec.Waits {
+	for _, w := range v.rec.Waits {
 		if w.Kind != pawl.WaitsForAnswer && w.Kind != pawl.WaitsForTime {
 			continue
 		}

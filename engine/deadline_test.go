@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -190,5 +191,74 @@ func TestALimitedCallKeepsItsPlaceForAsLongAsItTakes(t *testing.T) {
 		if took := time.Since(began); most.Load() != 1 || took > 10*time.Minute {
 			t.Errorf("%d at once, took %s", most.Load(), took)
 		}
+	}, build(t, g))
+}
+
+// TestADeadlineRunsFromTheQuestionAndNotFromThePark: a call beside it may take long. What the run goes by and what the store goes
+// by is one time, so that no accepted answer is lost.
+func TestADeadlineRunsFromTheQuestionAndNotFromThePark(t *testing.T) {
+	var got error
+	g := one(func(ctx context.Context, w work) (work, error) {
+		var err error
+		_, _ = both(w, func() error { return second(obedient(ctx, "slow", 30*time.Second, &tally{})) }, func() error {
+			time.Sleep(time.Millisecond)
+			w.N, err = pawl.Ask[int](ctx, "q", pawl.Question{For: time.Minute})
+			return nil
+		})
+		if errors.Is(err, pawl.ErrParked) {
+			return w, err
+		}
+		got = err
+		return w, second(obedient(ctx, "after", 20*time.Second, &tally{}))
+	}, pawl.Options{})
+	for at, taken := range map[time.Duration]bool{55 * time.Second: true, 65 * time.Second: false} {
+		virtual(t, func(r *rig) {
+			defer r.worker(r.engine(r.store, engine.Config{}))()
+			run := r.start("one", 1)
+			time.Sleep(at)
+			qs, err := r.rs.Questions(r.ctx, pawl.QuestionFilter{Run: run.ID}, "", 0)
+			if err != nil || len(qs) != 1 {
+				t.Fatal(qs, err)
+			}
+			err = r.rs.Answer(r.ctx, run.ID, qs[0].ID, []byte("42"))
+			r.ends(run.ID, pawl.StatusSucceeded)
+			if (err == nil) != taken || (got == nil) != taken {
+				t.Errorf("at %s: the answer came back with %v, the node saw %v", at, err, got)
+			}
+		}, build(t, g))
+	}
+}
+
+// TestAnAnswerIsTakenForAsLongAsTheStoreTakesIt: the commit that asks takes a moment, and a run that is woken within it must not
+// give the question up.
+func TestAnAnswerIsTakenForAsLongAsTheStoreTakesIt(t *testing.T) {
+	g := one(func(ctx context.Context, w work) (work, error) {
+		return both(w, func() error {
+			n, err := pawl.Ask[int](ctx, "q", pawl.Question{For: 10 * time.Second})
+			w.N = n
+			return err
+		}, func() error { return second(pawl.Ask[int](ctx, "other", pawl.Question{})) })
+	}, pawl.Options{})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(&hooked{Store: r.store, apply: func(cs []store.Change, do func() error) error {
+			if len(cs[0].Ask) > 0 {
+				time.Sleep(time.Second)
+			}
+			return do()
+		}}, engine.Config{}))()
+		run := r.start("one", 1)
+		time.Sleep(10*time.Second + 200*time.Millisecond)
+		for _, key := range []string{"other", "q"} {
+			qs, err := r.rs.Questions(r.ctx, pawl.QuestionFilter{Run: run.ID}, "", 0)
+			i := slices.IndexFunc(qs, func(q pawl.Open) bool { return q.Key == key })
+			if err != nil || i < 0 {
+				t.Fatal(qs, err)
+			}
+			if err := r.rs.Answer(r.ctx, run.ID, qs[i].ID, []byte("42")); err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		r.ends(run.ID, pawl.StatusSucceeded)
 	}, build(t, g))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -285,6 +286,8 @@ func TestStepCap(t *testing.T) {
 	})
 	g.Start(a, begin)
 	g.From(a).When("again", func(work) bool { return true }, a).AtMost(20_000).Otherwise(g.Succeed("END"))
+	closed := 0
+	g.Closing(func(w work, _ pawl.Ending) []pawl.Event { closed = w.N; return nil })
 	virtual(t, func(r *rig) {
 		run := r.start("endless", 0)
 		if err := r.engine(r.store, engine.Config{}).WorkRun(r.ctx, run.ID); err != nil {
@@ -298,5 +301,122 @@ func TestStepCap(t *testing.T) {
 		if rs, err := r.rs.List(r.ctx, pawl.RunFilter{Workflow: "leaf"}, "", 0); err != nil || len(rs) != 0 {
 			t.Errorf("the background run of a commit that was none: %+v, %v", rs, err)
 		}
+		if s, err := r.rs.State(r.ctx, run.ID, 0); err != nil || stateOf(t, s).N != closed {
+			t.Errorf("the closing saw N=%d, the state is %s, %v", closed, s, err)
+		}
 	}, build(t, g), build(t, bg))
+}
+
+// TestTheLastStepTellsWhatItCost wherever the run fails: time, money and notes are of the visit that led there.
+func TestTheLastStepTellsWhatItCost(t *testing.T) {
+	for _, what := range []string{"node", "Finish", "condition", "cancel"} {
+		g := pawl.New[int, work, work]("costs", pawl.Options{Version: "1", Cost: pawl.Dollars(1)})
+		a := g.Node("node", func(ctx context.Context, w work) (work, error) {
+			if err := pawl.Note(ctx, "mine", 1); err != nil {
+				return w, err
+			}
+			_, err := pawl.Do(ctx, "pay", func(ctx context.Context) (int, error) {
+				_, err := pawl.Hold(ctx, pawl.Dollars(0.25))
+				time.Sleep(5 * time.Second)
+				return 1, err
+			})
+			if what == "node" {
+				err = errTransient()
+			}
+			if what == "cancel" {
+				<-ctx.Done()
+			}
+			return w, err
+		})
+		g.Start(a, begin)
+		g.From(a).When("w", func(work) bool {
+			if what == "condition" {
+				panic("boom")
+			}
+			return false
+		}, g.Succeed("W")).Otherwise(g.Succeed("END"))
+		g.Finish(func(w work, _ pawl.Ending) (work, error) { return w, errTransient() })
+		virtual(t, func(r *rig) {
+			defer r.worker(r.engine(r.store, engine.Config{}))()
+			run := r.start("costs", 1)
+			time.Sleep(10 * time.Second)
+			want := pawl.StatusFailed
+			if what == "cancel" {
+				want = pawl.StatusCancelled
+				if err := r.rs.Cancel(r.ctx, run.ID, ""); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.ends(run.ID, want)
+			ss, err := r.rs.Steps(r.ctx, run.ID, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range ss {
+				if s.Name == "node" && (s.CostUSD != "0.25" || s.DurationMS < 5000) {
+					t.Errorf("%s: the step of 5 s and 0.25 dollars says %q, %d ms", what, s.CostUSD, s.DurationMS)
+				}
+			}
+			if n := r.steps(run.ID, "mine"); n != 1 {
+				t.Errorf("%s: %d notes", what, n)
+			}
+		}, build(t, g))
+	}
+}
+
+// TestGoexitOfTheGraphsOwnCodeEndsTheRun: the goroutine that drove the run is lost, and the run must not stay held for ever.
+func TestGoexitOfTheGraphsOwnCodeEndsTheRun(t *testing.T) {
+	exit := runtime.Goexit
+	for name, change := range map[string]func(*graph, pawl.Node[work]){
+		"condition": func(g *graph, n pawl.Node[work]) {
+			g.From(n).When("w", func(work) bool { exit(); return true }, g.Succeed("W"))
+		},
+		"Key": func(g *graph, n pawl.Node[work]) { g.Key(n, func(work) string { exit(); return "" }) },
+		"Finish": func(g *graph, _ pawl.Node[work]) {
+			g.Finish(func(w work, _ pawl.Ending) (work, error) { exit(); return w, nil })
+		},
+		"Closing": func(g *graph, _ pawl.Node[work]) {
+			g.Closing(func(work, pawl.Ending) []pawl.Event { exit(); return nil })
+		},
+		"claim": func(g *graph, n pawl.Node[work]) {
+			g.From(n).OnError("c", func(w work, _ error) (work, bool) { exit(); return w, true }, g.Succeed("C"))
+		},
+		"node": func(*graph, pawl.Node[work]) {},
+	} {
+		executions := &tally{}
+		g := pawl.New[int, work, work]("exits", pawl.Options{Version: "1"})
+		a := g.Node("node", func(ctx context.Context, w work) (work, error) {
+			executions.add("node")
+			switch name {
+			case "claim":
+				return w, errTransient()
+			case "node":
+				exit()
+			}
+			return w, nil
+		})
+		g.Start(a, begin)
+		change(g, a)
+		g.From(a).Otherwise(g.Succeed("END"))
+		if name != "Finish" {
+			g.Finish(func(w work, _ pawl.Ending) (work, error) { return w, nil })
+		}
+		virtual(t, func(r *rig) {
+			defer r.worker(r.engine(r.store, engine.Config{}))()
+			run := r.ends(r.start("exits", 1).ID, pawl.StatusFailed)
+			named(t, run.Err, pawl.CodeInternal, "goroutine")
+			if executions.of("node") != 1 {
+				t.Errorf("%s: %d executions", name, executions.of("node"))
+			}
+		}, build(t, g))
+	}
+}
+
+// TestGoexitOfAMigrationHoldsTheRun as its failure does.
+func TestGoexitOfAMigrationHoldsTheRun(t *testing.T) {
+	virtual(t, func(r *rig) {
+		run, q := r.waiting()
+		run = r.answered(run, q, build(t, migrating(func(m pawl.Migration) (pawl.Migration, error) { runtime.Goexit(); return m, nil })))
+		r.held(run, "goroutine")
+	}, build(t, poll("1", "ask", 1)))
 }

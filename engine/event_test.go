@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -147,5 +148,25 @@ func TestTheEnqueuedIDIsTheSameInEveryExecution(t *testing.T) {
 	r := pawltest.Run(t, g, 1, pawltest.Script{Also: []*pawl.Workflow{build(t, bg)}})
 	if len(r.Emitted("enqueued")) != 1 || len(rows(r, "diverged")) != 0 {
 		t.Errorf("ids %v", r.Emitted("enqueued"))
+	}
+}
+
+// TestEventsOfASecondPhysicalTryAreNumberedByThemselves: an execution that makes only that one emits nothing else.
+func TestEventsOfASecondPhysicalTryAreNumberedByThemselves(t *testing.T) {
+	for _, crash := range []int{0, 1, 3, 4, 5, 6} { // behind 2 the first try itself is made again: what it emits is up to it
+		made := &tally{}
+		g := one(func(ctx context.Context, w work) (work, error) {
+			return w, second(pawl.Do(ctx, "k", func(ctx context.Context) (int, error) {
+				n := min(made.add("k"), 2)
+				if err := pawl.Emit(ctx, "p", n); err != nil || n == 1 {
+					return 0, errors.Join(err, errTransient())
+				}
+				return 1, nil
+			}, pawl.CallOptions{Retry: pawl.Retry{Max: 1, First: 10 * time.Millisecond}}))
+		}, pawl.Options{})
+		r := pawltest.Run(t, g, 1, pawltest.Script{Crash: []int{crash}})
+		if got := strings.Join(r.Emitted("p"), " "); got != "1 2" || len(rows(r, "diverged")) != 0 {
+			t.Errorf("crash behind write %d: emitted %s, %d diverged", crash, got, len(rows(r, "diverged")))
+		}
 	}
 }

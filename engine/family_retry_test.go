@@ -308,3 +308,31 @@ func TestRuntimeStandsStillWhileAChildWaitsForAPerson(t *testing.T) {
 		})
 	}
 }
+
+// brief is a child that is forgotten a minute after its end.
+func brief(run body) *graph {
+	g := blank("brief", pawl.Options{Retain: time.Minute})
+	c := g.Node("c", run)
+	g.Start(c, begin)
+	g.From(c).Otherwise(g.Succeed("END"))
+	return g
+}
+
+// TestARetryOfAnExpiredChildBeginsItAnew: there is nothing left to be restarted.
+func TestARetryOfAnExpiredChildBeginsItAnew(t *testing.T) {
+	made := &tally{}
+	child := brief(func(_ context.Context, w work) (work, error) {
+		if made.add("x") == 1 {
+			return w, errTransient()
+		}
+		return w.line("worked"), nil
+	})
+	parent := calls(child, 1, pawl.NodeOptions{Retry: pawl.Retry{Max: 1, First: time.Hour}})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		run := r.untilEnd(r.start("one", 1).ID, 3*time.Hour)
+		if run.Status != pawl.StatusSucceeded || made.of("x") != 2 || len(output(t, run).Log) != 1 {
+			t.Errorf("the parent is %s: %v; %d executions", run.Status, run.Err, made.of("x"))
+		}
+	}, build(t, child), build(t, parent))
+}

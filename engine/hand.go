@@ -29,13 +29,17 @@ type hand struct {
 	sheet sheet
 	read  atomic.Int64
 
-	calls, events atomic.Int64 // numbers of the last rows that were seen
-	fresh         bool         // nothing of this visit can have been recorded before
-	runtimeCap    int64        // milliseconds; below zero: none
+	calls, events atomic.Int64   // numbers of the last rows that were seen
+	fresh         bool           // nothing of this visit can have been recorded before
+	away          []store.Letter // to waiters who were turned away: they go with the commit that has read their letters
+	opened        bool           // all is known that was to be read
+	exits         int            // how often the graph's own code has ended the goroutine that drove the run
+	driver        atomic.Int64   // number of the goroutine that drives: raised by one that takes over
 
-	mu    sync.Mutex
-	cause error  // why the hand must let go: ErrFenced, ErrCancelled or ErrDrained
-	visit *visit // the execution under way
+	mu         sync.Mutex
+	cause      error  // why the hand must let go: ErrFenced, ErrCancelled or ErrDrained
+	visit      *visit // the execution under way
+	runtimeCap int64  // milliseconds; below zero: none
 }
 
 func newHand(w *worker, r store.Run) *hand {
@@ -69,7 +73,7 @@ func (h *hand) interrupted() error {
 
 // peek looks whether a letter says cancel. It does not take the letters: the driving goroutine does.
 func (h *hand) peek(ctx context.Context) {
-	letters, upto, err := h.letters(ctx, h.read.Load())
+	letters, upto, err := h.e.letters(ctx, h.run.ID, h.read.Load())
 	if err != nil {
 		h.e.c.Trace.fault("read letters", err)
 		return
@@ -82,8 +86,8 @@ func (h *hand) peek(ctx context.Context) {
 	}
 }
 
-func (h *hand) letters(ctx context.Context, after int64) (letters []machine.Letter, upto int64, err error) {
-	rows, err := h.e.store.Read(ctx, everything, h.run.ID, store.Query{Stream: store.Inbox, After: after})
+func (e *Engine) letters(ctx context.Context, run string, after int64) (letters []machine.Letter, upto int64, err error) {
+	rows, err := e.store.Read(ctx, everything, run, store.Query{Stream: store.Inbox, After: after})
 	if err != nil {
 		return nil, after, err
 	}
@@ -100,8 +104,13 @@ func (h *hand) letters(ctx context.Context, after int64) (letters []machine.Lett
 
 // receive takes the letters into the record.
 func (h *hand) receive(ctx context.Context) error {
-	letters, upto, err := h.letters(ctx, h.rec.Inbox)
+	var letters []machine.Letter
+	var upto int64
+	err := h.surely(ctx, func() (err error) { letters, upto, err = h.e.letters(ctx, h.run.ID, h.rec.Inbox); return err })
 	if err != nil {
+		return err
+	}
+	if err := h.turnAway(ctx, letters); err != nil {
 		return err
 	}
 	h.rec = machine.Receive(h.rec, letters, upto)
@@ -113,15 +122,21 @@ func (h *hand) receive(ctx context.Context) error {
 var errLetGo = errors.New("engine: the run is out of hand")
 
 // drive takes a run from visit to visit until it is out of hand.
-func (h *hand) drive(ctx context.Context) {
-	h.goOn(ctx, h.open(ctx))
-}
+func (h *hand) drive(ctx context.Context) { h.goOn(ctx, h.open) }
 
-// goOn drives a run on after a step. It ends early where another goroutine has taken the run over.
-func (h *hand) goOn(ctx context.Context, err error) {
+// goOn drives a run on with a first step. It ends early where another goroutine has taken the run over.
+func (h *hand) goOn(ctx context.Context, step func(context.Context) error) {
+	driver, exited := h.driver.Load(), true
+	defer func() {
+		if exited && h.driver.Load() == driver { // runtime.Goexit in the graph's own code: this goroutine is lost
+			go h.goOn(ctx, h.exited)
+		}
+	}()
+	err := step(ctx)
 	for err == nil {
 		err = h.step(ctx)
 	}
+	exited = false
 	if errors.Is(err, errLeft) {
 		return
 	}
@@ -132,6 +147,22 @@ func (h *hand) goOn(ctx context.Context, err error) {
 		// The lease runs out and another claim tries again: nothing is lost, but somebody should know.
 		h.e.c.Trace.fault(fmt.Sprintf("run %s at %s", h.run.ID, h.rec.Node), err)
 	}
+}
+
+// exited ends a run whose graph has ended the goroutine that drove it, with a condition or a Finish for example. Where that was
+// before the run was opened, it is held. Where it happens again, so in what is asked at an end, nothing more is asked.
+func (h *hand) exited(ctx context.Context) error {
+	const text = "the graph's own code has ended its goroutine"
+	if !h.opened {
+		return h.hold(ctx, text)
+	}
+	if h.exits++; h.exits > 1 || h.rec.Cancel != nil {
+		h.p = nil
+	}
+	if h.rec.Cancel != nil {
+		return h.cancelled(ctx, nil, h.tick(ctx, nil))
+	}
+	return h.fail(ctx, nil, h.tick(ctx, nil), h.at(&pawl.Error{Code: pawl.CodeInternal, Text: text}))
 }
 
 // open reads what is known of a claimed run.
@@ -153,7 +184,7 @@ func (h *hand) open(ctx context.Context) (err error) {
 	h.p = h.e.byKind[h.run.Kind()]
 	if h.rec.Cancel != nil && (h.p == nil || !h.p.fits(h.run, h.rec)) {
 		h.p = nil // nothing here can make its closing events
-		return h.cancelled(ctx, h.tick(ctx, nil))
+		return h.cancelled(ctx, nil, h.tick(ctx, nil))
 	}
 	if h.p == nil {
 		return h.hold(ctx, "version "+h.run.Version+" of "+h.run.Workflow+" is not registered here")
@@ -162,7 +193,10 @@ func (h *hand) open(ctx context.Context) (err error) {
 		return h.hold(ctx, fmt.Sprintf("the graph of %s changed without a new version (fingerprint %s, the run has %s)",
 			h.run.Kind(), h.p.Shape.Fingerprint, h.rec.Fingerprint))
 	}
-	h.raw, err = h.e.stateAt(ctx, everything, h.run.ID, h.rec.Full, h.rec.Steps, h.rec.Hash)
+	err = h.surely(ctx, func() (err error) {
+		h.raw, err = h.e.stateAt(ctx, everything, h.run.ID, h.rec.Full, h.rec.Steps, h.rec.Hash)
+		return err
+	})
 	if pawl.Coded(err) != nil && pawl.Coded(err).Code == pawl.CodeInternal && !errors.Is(err, store.ErrUnavailable) {
 		return h.hold(ctx, "the state cannot be read: "+err.Error())
 	}
@@ -177,8 +211,9 @@ func (h *hand) open(ctx context.Context) (err error) {
 	if h.state, err = h.p.decode(h.raw); err != nil {
 		return h.hold(ctx, "the state does not fit the graph's state type: "+err.Error())
 	}
+	h.opened = true
 	if h.rec.Cancel == nil && machine.CrashLoop(h.rec, h.run.Epoch) {
-		return h.fail(ctx, h.tick(ctx, nil), &pawl.Error{Code: pawl.CodeCrashLoop, Node: h.rec.Node,
+		return h.fail(ctx, nil, h.tick(ctx, nil), &pawl.Error{Code: pawl.CodeCrashLoop, Node: h.rec.Node,
 			Text: fmt.Sprintf("node %q was begun %d times and came to no end", h.rec.Node, pawl.MaxClaims)})
 	}
 	return nil
@@ -193,11 +228,11 @@ func (h *hand) step(ctx context.Context) error {
 	}
 	switch {
 	case h.rec.Cancel != nil:
-		return h.cancelled(ctx, h.tick(ctx, nil))
+		return h.cancelled(ctx, nil, h.tick(ctx, nil))
 	case errors.Is(h.interrupted(), pawl.ErrFenced):
 		return errLetGo
 	case h.w.draining() || h.interrupted() != nil:
-		return h.giveBack(ctx, h.tick(ctx, nil), 0)
+		return h.giveBack(ctx, nil, h.tick(ctx, nil), 0)
 	}
 	if d := h.rec.RetryIn(h.e.now(ctx)); d > machine.Patience { // a letter came before the next try is due
 		t := h.tick(ctx, nil)
@@ -246,14 +281,16 @@ func (h *hand) conclude(ctx context.Context, v *visit, next any, err error) erro
 		if err := h.receive(ctx); err != nil {
 			return err
 		}
-		return h.cancelled(ctx, t)
+		return h.cancelled(ctx, v, t)
 	case errors.Is(cause, pawl.ErrDrained):
-		return h.giveBack(ctx, h.tick(ctx, nil), 0)
+		return h.giveBack(ctx, v, t, 0)
 	case errors.Is(cause, pawl.ErrParked):
 		return h.park(ctx, v, t)
-	case v.broken() != nil: // the store did not take what the visit recorded: another execution makes up for it
+	case errors.Is(v.broken(), store.ErrUnavailable), errors.Is(v.broken(), store.ErrUnknown): // another execution makes up for it
 		h.e.c.Trace.fault("record", v.broken())
-		return h.giveBack(ctx, h.tick(ctx, nil), time.Second)
+		return h.giveBack(ctx, v, t, time.Second)
+	case v.broken() != nil: // another execution would meet the same
+		return h.failed(ctx, v, t, unrecorded(h.run.ID, v.broken()))
 	case err != nil:
 		return h.failed(ctx, v, t, err)
 	}

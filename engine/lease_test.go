@@ -268,3 +268,21 @@ func TestAnAbortedRunIsNoCrashLoop(t *testing.T) {
 		r.ends(run.ID, pawl.StatusSucceeded)
 	}, build(t, g))
 }
+
+// TestAWorkerWithFullSlotsDoesNotSpin: it asks again when a run is out of hand, however many are due.
+func TestAWorkerWithFullSlotsDoesNotSpin(t *testing.T) {
+	g := one(func(_ context.Context, w work) (work, error) { time.Sleep(10 * time.Second); return w, nil }, pawl.Options{})
+	virtual(t, func(r *rig) {
+		var n atomic.Int64
+		a, b := r.start("one", 1), r.start("one", 1)
+		began := time.Now()
+		defer r.worker(r.engine(&hooked{Store: r.store, claim: func() { n.Add(1) }}, engine.Config{Slots: 1}))()
+		r.ends(a.ID, pawl.StatusSucceeded)
+		if n.Load() > 50 {
+			t.Errorf("%d claims in ten seconds", n.Load())
+		}
+		if r.ends(b.ID, pawl.StatusSucceeded); time.Since(began) > 21*time.Second {
+			t.Errorf("took %s", time.Since(began))
+		}
+	}, build(t, g))
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,4 +251,27 @@ func TestItemsOfAnEachAreCapped(t *testing.T) {
 	if len(r.Children) != 0 {
 		t.Errorf("%d children", len(r.Children))
 	}
+}
+
+// TestACallThatWasLeftBehindKeepsItsPlaceInALimit beside the one that is made again: never more than Max are under way.
+func TestACallThatWasLeftBehindKeepsItsPlaceInALimit(t *testing.T) {
+	var now, most atomic.Int64
+	g := one(func(ctx context.Context, w work) (work, error) {
+		try := pawl.Info(ctx).Try
+		return w, second(pawl.Do(ctx, "k", func(context.Context) (int, error) {
+			n := now.Add(1)
+			defer now.Add(-1)
+			most.Store(max(most.Load(), n))
+			if try == 1 {
+				time.Sleep(time.Minute) // ignores its context
+			}
+			return 1, nil
+		}, pawl.CallOptions{Limit: "api"}))
+	}, pawl.Options{Timeout: 10 * time.Second, Retry: pawl.Retry{Max: 1, First: 2 * time.Second}})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{Limits: map[string]engine.Limit{"api": {Max: 1}}}))()
+		if r.untilEnd(r.start("one", 1).ID, time.Hour); most.Load() != 1 {
+			t.Errorf("%d at once", most.Load())
+		}
+	}, build(t, g))
 }

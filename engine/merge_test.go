@@ -11,6 +11,7 @@ import (
 
 	"pawl"
 	"pawl/engine"
+	"pawl/store"
 )
 
 // binding is a graph that binds the key that key makes of its input, and then runs second.
@@ -225,4 +226,169 @@ func TestACursorOfAMergedRunsOwnEventsDoesNotSkipTheOwners(t *testing.T) {
 			t.Errorf("%d events of the owner, want %d: %+v", len(of), len(want), of)
 		}
 	}, build(t, g))
+}
+
+// TestCrosswiseMergesDoNotWaitForEver: where owners come to wait for each other, one is told so; also where none could have seen
+// the other's merge yet.
+func TestCrosswiseMergesDoNotWaitForEver(t *testing.T) {
+	for _, after := range []time.Duration{10 * time.Second, time.Minute} { // one after the other, both at once
+		var p, q *graph
+		p = binding("p", always("kp"), func(ctx context.Context, w work) (work, error) {
+			if err := pawl.Sleep(ctx, "s", after); err != nil {
+				return w, err
+			}
+			return pawl.Call(ctx, "c", q, 1)
+		})
+		q = binding("q", always("kq"), func(ctx context.Context, w work) (work, error) {
+			if err := pawl.Sleep(ctx, "s", time.Minute); err != nil {
+				return w, err
+			}
+			return pawl.Call(ctx, "c", p, 1)
+		})
+		t.Run(fmt.Sprint("after ", after), func(t *testing.T) {
+			virtual(t, func(r *rig) {
+				for range 2 { // a commit takes a moment: what is decided meanwhile knows nothing of it
+					defer r.worker(r.engine(&hooked{Store: r.store, apply: func(_ []store.Change, do func() error) error {
+						time.Sleep(10 * time.Millisecond)
+						return do()
+					}}, engine.Config{}))()
+				}
+				a, b := r.start("p", 1), r.start("q", 1)
+				for _, id := range []string{a.ID, b.ID} {
+					named(t, r.ends(id, pawl.StatusFailed).Err, pawl.CodeConflict, "waits for this one")
+				}
+			}, build(t, p), build(t, q))
+		})
+	}
+}
+
+// TestAWaiterThatDoesNotWaitAnyMoreMakesNoCircle: a run may wait for one that once waited for it.
+func TestAWaiterThatDoesNotWaitAnyMoreMakesNoCircle(t *testing.T) {
+	p := blank("p", pawl.Options{})
+	q := binding("q", func(n int) string { return fmt.Sprint("kq", n) }, func(ctx context.Context, w work) (work, error) {
+		if w.N == 2 {
+			return w, pawl.Permanent(errTransient())
+		}
+		if err := pawl.Sleep(ctx, "s", 2*time.Minute); err != nil {
+			return w, err
+		}
+		return pawl.Call(ctx, "c", p, 1)
+	})
+	look := p.Node("look", func(_ context.Context, w work) (work, error) { return w, nil })
+	each := pawl.Each(p, "each", q, pawl.Fan[work, int, work]{Items: func(work) ([]int, error) { return []int{1, 2}, nil }, Join: all})
+	alone := p.Node("alone", func(ctx context.Context, w work) (work, error) {
+		return w.line("alone"), pawl.Sleep(ctx, "s", 5*time.Minute)
+	})
+	p.Start(look, begin)
+	p.Key(look, func(work) string { return "kp" })
+	p.From(look).Otherwise(each)
+	p.From(each).OnError("one has failed", pawl.IsAny, alone).Otherwise(p.Succeed("ALL"))
+	p.From(alone).Otherwise(p.Succeed("END"))
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		asks := r.start("q", 1)
+		time.Sleep(time.Second)
+		owner := r.start("p", 1) // its first child is merged into the run that asks, its second one fails
+		end := r.ends(asks.ID, pawl.StatusSucceeded)
+		if w := output(t, end); len(w.Log) != 1 || w.Log[0] != "alone" || r.ends(owner.ID, pawl.StatusSucceeded).Terminal != "END" {
+			t.Errorf("output %+v", w)
+		}
+	}, build(t, p), build(t, q))
+}
+
+// TestChildrenThatWereMergedIntoOneAreRestartedByOneAttempt: a retry restarts their owner once, and all of them get its result.
+func TestChildrenThatWereMergedIntoOneAreRestartedByOneAttempt(t *testing.T) {
+	child := binding("bound", always("K"), func(ctx context.Context, w work) (work, error) {
+		time.Sleep(10 * time.Second)
+		if pawl.Info(ctx).Attempt == 1 {
+			return w, errTransient()
+		}
+		return w, nil
+	})
+	g := joined(child, []int{1, 2, 3}, 0, true, all, pawl.NodeOptions{Retry: pawl.Retry{Max: 3, First: time.Minute}})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		run := r.ends(r.start("joined", 1).ID, pawl.StatusSucceeded)
+		cs := r.children(run.ID)
+		attempts := 0
+		for _, c := range cs {
+			attempts += c.Attempt
+		}
+		if w := output(t, run); len(w.Log) != 3 || w.Log[0] != w.Log[1] || w.Log[1] != w.Log[2] || statuses(cs)[pawl.StatusMerged] != 2 || attempts != 4 {
+			t.Errorf("output %+v, children %v, %d attempts", w, statuses(cs), attempts)
+		}
+	}, build(t, g))
+}
+
+// TestAStartWithTheKeyOfAMergedRunFindsTheOwner: its end is the end of what was asked for.
+func TestAStartWithTheKeyOfAMergedRunFindsTheOwner(t *testing.T) {
+	g := binding("bound", always("B"), func(ctx context.Context, w work) (work, error) {
+		if w.Text = "worked"; pawl.Info(ctx).Attempt == 1 {
+			return w, pawl.Sleep(ctx, "s", time.Minute)
+		}
+		return w, nil
+	})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		owner := r.start("bound", 1)
+		time.Sleep(time.Second)
+		merged := r.ends(r.start("bound", 2, pawl.StartOptions{Key: "A"}).ID, pawl.StatusMerged)
+		for _, want := range []string{pawl.ExistingRunning, pawl.ExistingDone} {
+			s, err := r.rs.Start(r.ctx, "bound", json.RawMessage("2"), pawl.StartOptions{Key: "A"})
+			if err != nil || s.Existing != want || s.Run.ID != owner.ID || s.Run.ID == merged.ID || want == pawl.ExistingDone && output(t, s.Run).Text != "worked" {
+				t.Errorf("existing %q, run %s, output %s, %v", s.Existing, s.Run.ID, s.Run.Output, err)
+			}
+			r.ends(owner.ID, pawl.StatusSucceeded)
+		}
+	}, build(t, g))
+}
+
+// TestARetryOfAMergedChildWhoseOwnerHasExpired fails with that: there is nothing to be restarted, and the child's id is taken.
+func TestARetryOfAMergedChildWhoseOwnerHasExpired(t *testing.T) {
+	fails := func(version string, keep time.Duration) *graph {
+		g := blank("bound", pawl.Options{Version: version, Retain: keep})
+		a := g.Node("first", func(_ context.Context, w work) (work, error) { return w, nil })
+		b := g.Node("second", func(_ context.Context, w work) (work, error) { time.Sleep(10 * time.Second); return w, errTransient() })
+		g.Start(a, begin)
+		g.Key(a, func(work) string { return "K" })
+		g.From(a).Otherwise(b)
+		g.From(b).Otherwise(g.Succeed("END"))
+		return g
+	}
+	child := fails("2", 0)
+	parent := calls(child, 1, pawl.NodeOptions{Retry: pawl.Retry{Max: 1, First: time.Hour}})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		s, err := r.rs.Start(r.ctx, "bound@1", json.RawMessage("1"), pawl.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		run := r.untilEnd(r.start("one", 1).ID, 3*time.Hour)
+		named(t, run.Err, pawl.CodeNotFound, s.Run.ID, "has expired")
+	}, build(t, fails("1", time.Minute)), build(t, child), build(t, parent))
+}
+
+// TestAKeyOfARunThatWasMergedIntoAnExpiredOneIsAConflict: nobody is left to be merged into, and no other execution would find
+// anybody.
+func TestAKeyOfARunThatWasMergedIntoAnExpiredOneIsAConflict(t *testing.T) {
+	bound := func(version string, keep time.Duration) *graph {
+		g := blank("bound", pawl.Options{Version: version, Retain: keep})
+		a := g.Node("node", func(_ context.Context, w work) (work, error) { return w, nil })
+		g.Start(a, begin)
+		g.Key(a, func(w work) string { return map[int]string{1: "B", 2: "B", 3: "A"}[w.N] })
+		g.From(a).Otherwise(g.Succeed("END"))
+		return g
+	}
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		owner, err := r.rs.Start(r.ctx, "bound@1", json.RawMessage("1"), pawl.StartOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ends(owner.Run.ID, pawl.StatusSucceeded)
+		merged := r.ends(r.start("bound", 2, pawl.StartOptions{Key: "A"}).ID, pawl.StatusMerged)
+		time.Sleep(time.Hour)
+		named(t, r.ends(r.start("bound", 3).ID, pawl.StatusFailed).Err, pawl.CodeConflict, merged.ID, "has expired")
+	}, build(t, bound("1", time.Minute)), build(t, bound("2", 0)))
 }

@@ -71,13 +71,17 @@ func (v *visit) Cap(ctx context.Context, meter string, n int64) error {
 	if meter != pawl.MeterRuntime {
 		return nil
 	}
-	v.mu.Lock()
-	if v.h.runtimeCap < 0 || n < v.h.runtimeCap {
-		v.h.runtimeCap = n
+	return v.runtime(v.h.lower(n))
+}
+
+// lower lowers the cap of the runtime budget, unless n is below zero, and gives it: below zero there is none.
+func (h *hand) lower(n int64) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n >= 0 && (h.runtimeCap < 0 || n < h.runtimeCap) {
+		h.runtimeCap = n
 	}
-	n = v.h.runtimeCap
-	v.mu.Unlock()
-	return v.runtime(n)
+	return h.runtimeCap
 }
 
 // open is nil while the visit is.

@@ -29,17 +29,19 @@ func (v *visit) Emit(ctx context.Context, typ string, data []byte, lasting bool)
 	if err := v.loadEvents(); err != nil {
 		return err
 	}
-	name := ""
+	name, try := "", "" // each physical try of a call begins anew: a re-run need not make those that failed before
 	if s := scopeOf(ctx); s != nil {
-		name = s.key
+		if name = s.key; s.try > 1 {
+			try = fmt.Sprint(s.try, ".")
+		}
 	}
 	ev := event{Type: typ, Data: data}
 	v.mu.Lock()
 	if v.emits == nil {
 		v.emits = map[string]int{}
 	}
-	v.emits[name]++
-	key := fmt.Sprintf("%d/%d/%s", v.h.rec.Visit, v.emits[name], name)
+	v.emits[try+"/"+name]++
+	key := fmt.Sprintf("%d/%s%d/%s", v.rec.Visit, try, v.emits[try+"/"+name], name)
 	old, known := v.emitted[key]
 	if !known {
 		if v.emitted == nil {
@@ -62,10 +64,10 @@ func (v *visit) Emit(ctx context.Context, typ string, data []byte, lasting bool)
 func (v *visit) emitting(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.why != nil && (scopeOf(ctx) == nil || ends(v.why)) {
-		return v.refusal()
+	if scopeOf(ctx) != nil {
+		return outward(v.killed)
 	}
-	return nil
+	return v.refusal()
 }
 
 func (v *visit) loadEvents() error {
@@ -77,7 +79,7 @@ func (v *visit) loadEvents() error {
 	}
 	var rows []store.Row
 	err := v.h.patiently(v.base, func() (err error) {
-		rows, err = v.h.e.store.Read(v.base, everything, v.h.run.ID, store.Query{Stream: store.Event, After: v.h.rec.Events})
+		rows, err = v.h.e.store.Read(v.base, everything, v.h.run.ID, store.Query{Stream: store.Event, After: v.rec.Events})
 		return err
 	})
 	if err != nil {
@@ -117,7 +119,7 @@ func (v *visit) Note(_ context.Context, step string, payload []byte) error {
 func (v *visit) note(step string, payload []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.notes = append(v.notes, machine.Entry{Name: step, Before: v.h.rec.Node, After: v.h.rec.Node, Payload: payload})
+	v.notes = append(v.notes, machine.Entry{Name: step, Before: v.rec.Node, After: v.rec.Node, Payload: payload})
 }
 
 // Annotate adds attributes to the call that ctx belongs to, or to the visit as a note.
@@ -159,12 +161,12 @@ func (v *visit) Info(context.Context) host.Info {
 	h := v.h
 	return host.Info{
 		Run: h.run.ID, Node: v.n.Name, Tenant: h.run.Tenant, User: h.run.User, Sensitivity: h.head.Sensitivity, Correlation: h.head.Correlation,
-		Attempt: h.rec.Attempt, Visit: int(h.rec.Visit - h.rec.First + 1), Try: h.rec.Try, Labels: maps.Clone(h.head.Labels),
+		Attempt: v.rec.Attempt, Visit: int(v.rec.Visit - v.rec.First + 1), Try: v.rec.Try, Labels: maps.Clone(h.head.Labels),
 	}
 }
 
 func (v *visit) Left(edge string) (int, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.h.p.m.Left(v.h.rec, edge, v.answered)
+	return v.p.m.Left(v.rec, edge, v.answered)
 }

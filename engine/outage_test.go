@@ -196,3 +196,74 @@ func TestARenewalOfAnOldLeaseDoesNotFenceTheNewOne(t *testing.T) {
 		}
 	}, build(t, g))
 }
+
+// TestAShortOutageOfALimitIsRiddenOut: the calls beside it run on.
+func TestAShortOutageOfALimitIsRiddenOut(t *testing.T) {
+	made := &tally{}
+	g := one(func(ctx context.Context, w work) (work, error) {
+		return both(w, func() error { return second(obedient(ctx, "slow", time.Minute, made)) }, func() error {
+			time.Sleep(time.Second)
+			return second(obedient(ctx, "quick", time.Second, made, pawl.CallOptions{Limit: "api"}))
+		})
+	}, pawl.Options{})
+	virtual(t, func(r *rig) {
+		c := engine.Config{Limits: map[string]engine.Limit{"api": {Max: 1}}}
+		defer r.worker(r.engine(&hooked{Store: r.store, take: first(store.ErrUnavailable)}, c))()
+		if r.ends(r.start("one", 1).ID, pawl.StatusSucceeded); made.of("quick") != 1 || made.of("slow") != 1 {
+			t.Errorf("made %v", made.n)
+		}
+	}, build(t, g))
+}
+
+// TestAnOutageOfReadsIsNoCrashLoop: as long as the lease is renewed the run is not begun, and that is no fault of its node.
+func TestAnOutageOfReadsIsNoCrashLoop(t *testing.T) {
+	execs := &tally{}
+	g := one(func(_ context.Context, w work) (work, error) { execs.add("x"); return w, nil }, pawl.Options{})
+	virtual(t, func(r *rig) {
+		run := r.start("one", 1)
+		until := time.Now().Add(10 * time.Minute)
+		defer r.worker(r.engine(&hooked{Store: r.store, read: func(_ store.Query, do func() error) error {
+			if time.Now().Before(until) {
+				return store.ErrUnavailable
+			}
+			return do()
+		}}, engine.Config{Trace: engine.Trace{Fault: func(string, error) {}}}))()
+		end := r.untilEnd(run.ID, time.Hour)
+		at, err := r.store.Get(r.ctx, store.Scope{All: true}, run.ID)
+		if end.Status != pawl.StatusSucceeded || execs.of("x") != 1 || at.Epoch != 1 || err != nil {
+			t.Errorf("the run is %s: %v; %d executions, epoch %d, %v", end.Status, end.Err, execs.of("x"), at.Epoch, err)
+		}
+	}, build(t, g))
+}
+
+// TestAnOutageWhileALetterIsReadIsRiddenOut: a commit that a letter has crossed asks for the lease and for the letter.
+func TestAnOutageWhileALetterIsReadIsRiddenOut(t *testing.T) {
+	var down, crossed atomic.Bool
+	g := one(func(_ context.Context, w work) (work, error) { return w, nil }, pawl.Options{})
+	virtual(t, func(r *rig) {
+		run := r.start("one", 1)
+		outage := func(do func() error) error {
+			if down.Load() {
+				return store.ErrUnavailable
+			}
+			return do()
+		}
+		defer r.worker(r.engine(&hooked{Store: r.store, renew: outage,
+			read: func(_ store.Query, do func() error) error { return outage(do) },
+			apply: func(cs []store.Change, do func() error) error {
+				if cs[0].End && crossed.CompareAndSwap(false, true) {
+					down.Store(true)
+					time.AfterFunc(2*time.Second, func() { down.Store(false) })
+					l := store.Letter{Run: run.ID, Add: []store.Row{{Stream: store.Inbox, Data: []byte(`{"wake":"now"}`)}}}
+					if err := r.store.Apply(r.ctx, store.Change{Run: run.ID, Letters: []store.Letter{l}}); err != nil {
+						t.Error(err)
+					}
+				}
+				return do()
+			}}, engine.Config{}))()
+		r.ends(run.ID, pawl.StatusSucceeded)
+		if at, err := r.store.Get(r.ctx, store.Scope{All: true}, run.ID); err != nil || at.Epoch != 1 {
+			t.Errorf("epoch %d, %v", at.Epoch, err)
+		}
+	}, build(t, g))
+}

@@ -20,29 +20,32 @@ func (v *visit) load() error {
 	if loaded {
 		return nil
 	}
-	var j map[string]*entry
-	var told map[string]int
-	err := v.h.patiently(v.base, func() (err error) {
-		j, told, err = v.h.e.journal(v.base, v.h.run.ID, v.h.rec)
-		return err
-	})
+	return v.reload()
+}
+
+// reload reads them again: others may have written meanwhile. What is there is replaced and never changed in place, so that
+// who counts in it sees one moment.
+func (v *visit) reload() error {
+	j, told, err := v.h.journal(v.base, v.rec)
 	if err != nil {
 		return v.breaks(err)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.loaded {
-		v.loaded, v.journal, v.told = true, j, told
-		for _, en := range j {
-			v.h.saw(en.seq, 0)
-		}
+	v.loaded, v.journal, v.told = true, j, told
+	for _, en := range j {
+		v.h.saw(en.seq, 0)
 	}
 	return nil
 }
 
 // journal reads the entries of a visit, the last one of each key, and counts the ends of children by family.
-func (e *Engine) journal(ctx context.Context, run string, rec machine.Record) (j map[string]*entry, told map[string]int, err error) {
-	rows, err := e.store.Read(ctx, everything, run, store.Query{Stream: store.Call, After: rec.Calls})
+func (h *hand) journal(ctx context.Context, rec machine.Record) (j map[string]*entry, told map[string]int, err error) {
+	var rows []store.Row
+	err = h.patiently(ctx, func() (err error) {
+		rows, err = h.e.store.Read(ctx, everything, h.run.ID, store.Query{Stream: store.Call, After: rec.Calls})
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,6 +118,15 @@ func (v *visit) append(b store.Batch) (got store.Receipt, err error) {
 	return got, nil
 }
 
+// result is what an entry recorded, wherever it is kept.
+func (v *visit) result(en *entry) (b []byte, err error) {
+	err = v.h.patiently(v.base, func() (err error) { b, err = v.h.e.result(v.base, en); return err })
+	if err != nil {
+		return nil, v.breaks(err)
+	}
+	return b, nil
+}
+
 // finished says that nothing is recorded from now on, and waits for what is being recorded at this moment.
 func (v *visit) finished() {
 	v.mu.Lock()
@@ -127,9 +139,23 @@ func (v *visit) finished() {
 // certainly not been done: an unknown outcome is not repeated.
 func (h *hand) patiently(ctx context.Context, do func() error) error {
 	began := time.Now()
+	return h.repeat(ctx, do, func() bool { return h.interrupted() == nil && time.Since(began) <= h.e.c.Outage })
+}
+
+// surely repeats a read without which a run in hand cannot go on at all, for as long as the worker holds it: that the store
+// cannot be read must not count as a crash of the node.
+func (h *hand) surely(ctx context.Context, read func() error) error {
+	began := time.Now()
+	return h.repeat(ctx, read, func() bool {
+		cause := h.interrupted()
+		return (cause == nil || errors.Is(cause, pawl.ErrCancelled)) && (!h.w.draining() || time.Since(began) <= h.e.c.Outage)
+	})
+}
+
+func (h *hand) repeat(ctx context.Context, do func() error, while func() bool) error {
 	for {
 		err := do()
-		if !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil || h.interrupted() != nil || time.Since(began) > h.e.c.Outage {
+		if !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil || !while() {
 			return err
 		}
 		h.e.c.Trace.fault("record", err)

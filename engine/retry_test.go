@@ -196,3 +196,25 @@ func TestRetriesOfANodeAreCountedOverCrashes(t *testing.T) {
 		t.Errorf("tries %v, %d retries", tries, len(rows(r, "retry")))
 	}
 }
+
+// TestAnErrorOfATryThatCrashedDoesNotCountInTheNext even if the execution that followed the crash did not read it: a recorded
+// error lives as long as its try.
+func TestAnErrorOfATryThatCrashedDoesNotCountInTheNext(t *testing.T) {
+	made, execs := &tally{}, 0
+	g := one(func(ctx context.Context, w work) (work, error) {
+		if execs++; execs == 2 {
+			return w, errors.New("something else fails before the call")
+		}
+		return w, second(pawl.Do(ctx, "k", func(context.Context) (int, error) {
+			if made.add("k") == 1 {
+				return 0, errTransient()
+			}
+			return 1, nil
+		}))
+	}, pawl.Options{Retry: pawl.Retry{Max: 1, First: time.Minute}})
+	r := pawltest.Run(t, g, 0, pawltest.Script{Crash: []int{2}})
+	ended(t, r, pawl.StatusSucceeded, "END")
+	if made.of("k") != 2 || execs != 3 {
+		t.Errorf("made %d times in %d executions", made.of("k"), execs)
+	}
+}

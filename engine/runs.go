@@ -185,6 +185,14 @@ func (r *runs) fork(ctx context.Context, id string, step int64, state json.RawMe
 	if err != nil {
 		return out, err
 	}
+	// A note or a wait may stand behind the row that carries the state; that one says where the run went with it.
+	to, err := r.e.headOf(ctx, r.scope(), run.ID, at.Last)
+	if err != nil {
+		return out, err
+	}
+	if to.Version != p.Shape.Version {
+		return out, conflict("step %d of run %s is of version %s, and the run is of version %s by now", step, run.ID, to.Version, p.Shape.Version)
+	}
 	raw := []byte(state)
 	if len(raw) == 0 {
 		if raw, err = r.e.stateAt(ctx, r.scope(), run.ID, at.Full, at.Last, at.Hash); err != nil {
@@ -202,11 +210,6 @@ func (r *runs) fork(ctx context.Context, id string, step int64, state json.RawMe
 	s, err := p.decode(raw)
 	if err != nil {
 		return out, invalid("state: %v", err)
-	}
-	// A note or a wait may stand behind the row that carries the state; that one says where the run went with it.
-	to, err := r.e.headOf(ctx, r.scope(), run.ID, at.Last)
-	if err != nil {
-		return out, err
 	}
 	if raw, err = p.encode(nil, s, to.After); err != nil {
 		return out, err

@@ -269,6 +269,15 @@ func (e *Engine) existing(ctx context.Context, c pawl.Caller, p *program, owner,
 	if head.Hash != input {
 		return s, false, &pawl.Error{Code: pawl.CodeConflict, Run: run.ID, Text: fmt.Sprintf("key %q belongs to run %s, which has another input", run.Key, run.ID)}
 	}
+	if merged := rec.Merged; merged != "" { // whoever asks for it is led to the owner
+		run, rec, err = e.owner(ctx, merged)
+		if errors.Is(err, store.ErrNotFound) {
+			err = conflict("the key belongs to run %s, which was merged into run %s, and that has expired", owner, merged)
+		}
+		if err != nil {
+			return s, false, err
+		}
+	}
 	switch {
 	case rec.Status == pawl.StatusFailed || rec.Status == pawl.StatusCancelled:
 		ch, err := e.restart(ctx, p, run, now, nil, c.User)

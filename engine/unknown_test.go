@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -142,4 +143,83 @@ func TestACallThatWasLeftBehindDoesNotChangeTheJournal(t *testing.T) {
 	if n != 1 {
 		t.Errorf("recorded %d times: %+v", n, r.Calls)
 	}
+}
+
+// TestAnUnknownRecordOfOneCallIsNoErrorOfAnother: the visit is given back, and what was cut short is made again.
+func TestAnUnknownRecordOfOneCallIsNoErrorOfAnother(t *testing.T) {
+	made := &tally{}
+	g := one(func(ctx context.Context, w work) (work, error) {
+		return both(w, func() error { return second(obedient(ctx, "quick", time.Second, made)) },
+			func() error { return second(obedient(ctx, "slow", time.Minute, made)) })
+	}, pawl.Options{})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(&hooked{Store: r.store, append: first(store.ErrUnknown)}, engine.Config{}))()
+		if r.ends(r.start("one", 1).ID, pawl.StatusSucceeded); made.of("quick") != 2 || made.of("slow") != 2 {
+			t.Errorf("made %v", made.n)
+		}
+	}, build(t, g))
+}
+
+// TestAGiveBackOfUnknownOutcomeIsResolved: its row says the same as the one before it, and yet the run must not stay held by a
+// worker that is gone.
+func TestAGiveBackOfUnknownOutcomeIsResolved(t *testing.T) {
+	g := two(func(_ context.Context, w work) (work, error) { time.Sleep(3 * time.Second); return w, nil },
+		func(_ context.Context, w work) (work, error) { return w, nil }, pawl.Options{})
+	for name, made := range map[string]bool{"it was made": true, "it was not made": false} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(r *rig) {
+				var lost atomic.Bool
+				stop := r.worker(r.engine(&hooked{Store: r.store, apply: func(cs []store.Change, do func() error) error {
+					if c := cs[0]; c.Row == nil || !c.Release || c.End || !lost.CompareAndSwap(false, true) {
+						return do()
+					}
+					if made {
+						_ = do()
+					}
+					return store.ErrUnknown
+				}}, engine.Config{}))
+				run := r.start("two", 1)
+				time.Sleep(time.Second)
+				stop() // drains: the first node's commit comes, then the run is given back
+				if at, err := r.store.Get(r.ctx, store.Scope{All: true}, run.ID); err != nil || !lost.Load() || !at.Until.IsZero() {
+					t.Errorf("lost %v, held until %s, %v", lost.Load(), at.Until, err)
+				}
+				defer r.worker(r.engine(r.store, engine.Config{}))()
+				if r.ends(run.ID, pawl.StatusSucceeded); r.events(run.ID)["pawl.interrupted"] != 1 {
+					t.Errorf("events %v", r.events(run.ID))
+				}
+			}, build(t, g))
+		})
+	}
+}
+
+// TestACallThatWasLeftBehindStaysOneOfItsOwnVisit: its idempotency key and what is told of it must not be the next visit's.
+func TestACallThatWasLeftBehindStaysOneOfItsOwnVisit(t *testing.T) {
+	var keys sync.Map
+	g := blank("late", pawl.Options{})
+	pay := func(node string, long time.Duration) body {
+		return func(ctx context.Context, w work) (work, error) {
+			return w, second(pawl.Do(ctx, "pay", func(ctx context.Context) (int, error) {
+				time.Sleep(long) // ignores its context
+				keys.Store(node, pawl.IdempotencyKey(ctx))
+				return 1, nil
+			}))
+		}
+	}
+	a := g.Node("a", pay("a", time.Minute), pawl.NodeOptions{Timeout: 10 * time.Second})
+	b := g.Node("b", pay("b", 2*time.Minute))
+	g.Start(a, begin)
+	g.From(a).OnError("late", pawl.IsAny, b).Otherwise(g.Succeed("A"))
+	g.From(b).Otherwise(g.Succeed("END"))
+	virtual(t, func(r *rig) {
+		told := &tally{}
+		defer r.worker(r.engine(r.store, engine.Config{Trace: engine.Trace{Call: func(c engine.Called) { told.add(fmt.Sprint(c.Node, c.Visit)) }}}))()
+		r.ends(r.start("late", 1).ID, pawl.StatusSucceeded)
+		time.Sleep(10 * time.Minute)
+		x, _ := keys.Load("a")
+		y, _ := keys.Load("b")
+		if x == y || told.of("a1") != 1 || told.of("b2") != 1 {
+			t.Errorf("keys %v and %v, told %v", x, y, told.n)
+		}
+	}, build(t, g))
 }

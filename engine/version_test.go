@@ -198,3 +198,74 @@ func TestAMigrationThatFailsHolds(t *testing.T) {
 		}, build(t, poll("1", "ask", 1)))
 	}
 }
+
+// TestAForkStaysWithinItsVersion: a state of before a migration is none of the graph that the run has by now. The migrated one is.
+func TestAForkStaysWithinItsVersion(t *testing.T) {
+	virtual(t, func(r *rig) {
+		run, q := r.waiting()
+		w := build(t, migrating(func(m pawl.Migration) (pawl.Migration, error) {
+			return pawl.Migration{Node: "renamed", State: []byte(`{"N":1000,"Text":"moved","Log":null}`)}, nil
+		}))
+		run = r.answered(run, q, w)
+		rs := r.engine(r.store, engine.Config{}, w).As(pawl.Caller{User: "ann"})
+		ss, err := rs.Steps(r.ctx, run.ID, 0, 0)
+		if err != nil || run.Version != "2" {
+			t.Fatalf("version %s, %v", run.Version, err)
+		}
+		forks := 0
+		for _, s := range ss {
+			f, err := rs.Fork(r.ctx, run.ID, s.Seq, nil)
+			switch {
+			case s.Version == "1":
+				named(t, pawl.Coded(err), pawl.CodeConflict, "version 1", "version 2")
+			case err != nil || f.Version != "2" || f.Node != "renamed":
+				t.Errorf("step %d: fork %+v, %v", s.Seq, f, err)
+			default:
+				forks++
+			}
+			if s.Name == "migrate" && s.Version != "2" {
+				t.Errorf("the state of the migration is told as one of version %s", s.Version)
+			}
+		}
+		if forks == 0 {
+			t.Errorf("steps %+v", ss)
+		}
+	}, build(t, poll("1", "ask", 1)))
+}
+
+// TestARunWhoseVersionALiveWorkerHasIsNotHeld by one that does not have it: its turn comes.
+func TestARunWhoseVersionALiveWorkerHasIsNotHeld(t *testing.T) {
+	slow := func(version string) *graph {
+		g := blank("roll", pawl.Options{Version: version})
+		a := g.Node("node", func(_ context.Context, w work) (work, error) { time.Sleep(5 * time.Minute); return w, nil })
+		g.Start(a, begin)
+		g.From(a).Otherwise(g.Succeed("END"))
+		return g
+	}
+	virtual(t, func(r *rig) {
+		old, latest := build(t, slow("1")), build(t, slow("2"))
+		b := r.engine(r.store, engine.Config{Slots: 1}, old, latest)
+		stop := r.worker(b)
+		var ids []string
+		for range 4 {
+			s, err := b.As(pawl.Caller{User: "ann"}).Start(r.ctx, "roll", json.RawMessage("1"), pawl.StartOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, s.Run.ID)
+		}
+		time.Sleep(time.Second)
+		defer r.worker(r.engine(r.store, engine.Config{}, old))()
+		for _, id := range ids[:3] {
+			r.untilEnd(id, time.Hour)
+			if n := r.events(id)["pawl.held"]; n > 0 {
+				t.Errorf("run %s was held %d times", id, n)
+			}
+		}
+		stop() // drains behind the last one, or before it
+		time.Sleep(3 * time.Minute)
+		if run := r.get(ids[3]); run.Status != pawl.StatusSucceeded {
+			r.held(run, "version 2")
+		}
+	}, build(t, slow("1")))
+}

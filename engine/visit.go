@@ -15,9 +15,13 @@ import (
 )
 
 // visit is one execution of a node: the host of its calls. It is open until something closes it: the node returns, a
-// call has to wait, the run is cancelled, the lease is lost, the time is up. The first cause counts.
+// call has to wait, the run is cancelled, the lease is lost, the time is up. The first cause counts: a visit that waits has
+// come to its end, and a clock that strikes then makes no error of it. It only ends the calls that are still under way; the
+// next execution, whose clock begins anew, makes them again.
 type visit struct {
 	h       *hand
+	p       *program
+	rec     machine.Record // of this execution: code that was left behind must not see the next one's
 	n       *host.Node
 	began   time.Time
 	took    time.Duration   // set when it is over
@@ -30,6 +34,7 @@ type visit struct {
 	mu           sync.Mutex
 	why          error         // why it is closed
 	dead         chan struct{} // made by the first call; closed when calls must end too
+	killed       error         // why calls must end too: such an end is not a call's own
 	fault        error         // the store did not take what was to be recorded
 	over         bool          // nothing is recorded any more
 	running      bool          // the node is; whoever sets it to false goes on
@@ -49,11 +54,9 @@ type visit struct {
 	emits        map[string]int // next number by scope
 	notes        []machine.Entry
 	waits        []machine.Wait
-	asks         []store.Ask
+	asks         []asking
 	kin          []machine.Family
-	births       []store.NewRun // children to be created
-	restarts     []store.Change // of children, for a new try
-	letters      []store.Letter // to children that others run
+	brood        brood          // what is begun of these families
 	later        []store.NewRun // background runs, created if the node commits
 	clock        *time.Timer    // of the runtime budget
 }
@@ -61,7 +64,7 @@ type visit struct {
 var _ host.Host = (*visit)(nil)
 
 func (h *hand) newVisit(ctx context.Context) *visit {
-	v := &visit{h: h, base: ctx, began: time.Now(), loaded: h.fresh, eventsLoaded: h.fresh}
+	v := &visit{h: h, p: h.p, rec: h.rec, base: ctx, began: time.Now(), loaded: h.fresh, eventsLoaded: h.fresh}
 	seen := host.Host(v)
 	if around := h.e.c.Around; around != nil {
 		seen = around(v)
@@ -93,8 +96,11 @@ func (v *visit) closeLocked(cause error) {
 	v.awaitLocked()
 }
 
-// kill ends the calls under way.
+// kill ends the calls under way, whatever the visit was closed by.
 func (v *visit) kill(cause error) {
+	if v.killed == nil {
+		v.killed = cause
+	}
 	if v.dead == nil {
 		v.dead = make(chan struct{})
 	}
@@ -118,8 +124,8 @@ func (v *visit) whenKilled(stop context.CancelCauseFunc) (forget func()) {
 	v.tried++
 	id := v.tried
 	v.killers[id] = stop
-	if v.why != nil && ends(v.why) {
-		stop(v.why)
+	if v.killed != nil {
+		stop(v.killed)
 	}
 	return func() {
 		v.mu.Lock()
@@ -155,9 +161,17 @@ func (v *visit) breaks(err error) error {
 	if v.fault == nil {
 		v.fault = err
 	}
+	err = unrecorded(v.h.run.ID, err)
 	v.closeLocked(pawl.ErrClosed)
 	v.kill(err)
-	return pawl.Permanent(coded("record", v.h.run.ID, err))
+	return err
+}
+
+// unrecorded is the error of a visit for which the store did not record or read something.
+func unrecorded(run string, err error) error {
+	e := *pawl.Coded(coded("record", run, err))
+	e.Text = err.Error() // what is missing need not be the run itself
+	return pawl.Permanent(&e)
 }
 
 // errLeft says that a node was left behind: another goroutine drives the run by now.
@@ -165,7 +179,7 @@ var errLeft = errors.New("engine: the node was left behind")
 
 // execute runs the node in this goroutine to its end, and waits until the calls under way have been recorded.
 func (v *visit) execute(state any) (next any, err error) {
-	n, i, err := v.h.p.m.Node(v.h.rec)
+	n, i, err := v.p.m.Node(v.rec)
 	if err != nil {
 		return nil, err
 	}
@@ -182,26 +196,30 @@ func (v *visit) execute(state any) (next any, err error) {
 	v.mu.Unlock()
 	exited := true
 	defer func() {
-		if exited && v.returned() { // runtime.Goexit in the node: this goroutine is lost
+		if exited && v.returned(true) { // runtime.Goexit in the node: this goroutine is lost
 			go v.takeOver(pawl.Permanent(&pawl.Error{Code: pawl.CodeInternal, Text: fmt.Sprintf("node %q ended its goroutine", n.Name)}))
 		}
 	}()
-	err = guardIn("node", n.Name, func() (err error) { next, err = v.h.p.Run(v.ctx, i, state); return err })
+	err = guardIn("node", n.Name, func() (err error) { next, err = v.p.Run(v.ctx, i, state); return err })
 	exited = false
-	if !v.returned() {
+	if !v.returned(false) {
 		return nil, errLeft
 	}
 	return v.ended(next, err)
 }
 
-// returned ends the running of the node. It is false if the node was left behind.
-func (v *visit) returned() bool {
+// returned ends the running of the node. It is false if the node was left behind. over says that another goroutine than the
+// node's goes on.
+func (v *visit) returned(over bool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.running {
 		return false
 	}
 	v.running = false
+	if over {
+		v.h.driver.Add(1)
+	}
 	if v.leaver != nil {
 		v.leaver.Stop()
 	}
@@ -220,7 +238,7 @@ func (v *visit) awaitLocked() {
 func (v *visit) leaveBehind() {
 	v.settle()
 	wait(v.base, v.h.e.c.Abandon, nil)
-	if v.returned() {
+	if v.returned(true) {
 		v.takeOver(context.Cause(v.ctx))
 	}
 }
@@ -228,7 +246,7 @@ func (v *visit) leaveBehind() {
 // takeOver drives the run on from a goroutine of its own.
 func (v *visit) takeOver(err error) {
 	next, err := v.ended(nil, err)
-	v.h.goOn(v.base, v.h.decide(v.base, v, next, err))
+	v.h.goOn(v.base, func(ctx context.Context) error { return v.h.decide(ctx, v, next, err) })
 }
 
 // ended closes the visit behind its node.
@@ -239,7 +257,7 @@ func (v *visit) ended(next any, err error) (any, error) {
 	v.finish()
 	v.took = time.Since(v.began)
 	if v.h.e.c.Trace.Visit != nil {
-		v.h.e.c.Trace.Visit(Visited{Run: v.h.run.ID, Workflow: v.h.run.Workflow, Node: v.n.Name, Visit: v.h.rec.Visit, Try: v.h.rec.Try, Took: v.took, Err: err})
+		v.h.e.c.Trace.Visit(Visited{Run: v.h.run.ID, Workflow: v.h.run.Workflow, Node: v.n.Name, Visit: v.rec.Visit, Try: v.rec.Try, Took: v.took, Err: err})
 	}
 	return next, v.overrun(err)
 }
@@ -315,7 +333,7 @@ func (v *visit) limits() error {
 			v.close(&timeUp{&pawl.Error{Code: pawl.CodeStepTimeout, Node: v.n.Name, Text: fmt.Sprintf("node %q took longer than %s", v.n.Name, d)}})
 		})
 	}
-	return v.runtime(v.h.runtimeCap)
+	return v.runtime(v.h.lower(-1))
 }
 
 // runtime starts the clock of the runtime budget, or sets it anew.
@@ -324,11 +342,11 @@ func (v *visit) runtime(limit int64) error {
 		return nil
 	}
 	h := v.h
-	used := h.rec.Used(h.e.now(v.ctx))
+	used := v.rec.Used(h.e.now(v.ctx))
 	over := &pawl.BudgetError{Meter: pawl.MeterRuntime, Used: used.Milliseconds(), Cap: limit}
 	left := time.Duration(limit)*time.Millisecond - used
-	if h.rec.Grace {
-		left += h.p.Shape.Grace
+	if v.rec.Grace {
+		left += v.p.Shape.Grace
 	}
 	if left <= 0 {
 		return over
@@ -360,7 +378,7 @@ func (v *visit) charged() error {
 	if done {
 		return nil
 	}
-	_, err := v.record([]store.Row{callRow(entry{Visit: v.h.rec.Visit, Kind: kindCosts, Key: key})}, v.charges(v.n.Costs))
+	_, err := v.record([]store.Row{callRow(entry{Visit: v.rec.Visit, Kind: kindCosts, Key: key})}, v.charges(v.n.Costs))
 	return err
 }
 
@@ -369,9 +387,9 @@ func (v *visit) brings(ch *store.Change, c commit) (others []store.Change) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if c.parks {
-		ch.Ask, ch.Create = v.asks, v.births
-		ch.Letters = append(ch.Letters, v.letters...)
-		return v.restarts
+		ch.Ask, ch.Create = v.asked(), v.brood.births
+		ch.Letters = append(ch.Letters, v.brood.letters...)
+		return v.brood.attempts()
 	}
 	if c.background {
 		ch.Create = v.later

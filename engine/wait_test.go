@@ -185,3 +185,67 @@ func TestCallsUnderWayAreRecordedWhenTheVisitParks(t *testing.T) {
 		t.Errorf("made %d times", made.of("slow"))
 	}
 }
+
+// TestWhatEndsACallOfAParkedVisitIsNotItsError: an abort, or the clock of the node, cuts it short; nothing is recorded, the next
+// execution makes it again. The visit itself has come to its end by then: its timeout makes no error of it.
+func TestWhatEndsACallOfAParkedVisitIsNotItsError(t *testing.T) {
+	for name, o := range map[string]pawl.Options{"abort": {}, "timeout": {Timeout: 10 * time.Second}} {
+		made := &tally{}
+		g := one(func(ctx context.Context, w work) (work, error) {
+			long := time.Minute
+			if made.of("slow") > 0 {
+				long = time.Second
+			}
+			return both(w, func() error { return second(obedient(ctx, "slow", long, made)) },
+				func() error { time.Sleep(time.Second); return pawl.Sleep(ctx, "s", 5*time.Minute) })
+		}, o)
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(r *rig) {
+				e := r.engine(r.store, engine.Config{})
+				stop := r.worker(e)
+				run := r.start("one", 1)
+				time.Sleep(5 * time.Second)
+				if name == "abort" {
+					go stop()
+					time.Sleep(time.Second)
+					e.Abort()
+				}
+				time.Sleep(10 * time.Second)
+				stop()
+				if got := r.get(run.ID); got.Status != pawl.StatusWaiting {
+					t.Errorf("the run is %s", got.Status)
+				}
+				defer r.worker(r.engine(r.store, engine.Config{}))()
+				if r.ends(run.ID, pawl.StatusSucceeded); made.of("slow") != 2 {
+					t.Errorf("made %d times", made.of("slow"))
+				}
+			}, build(t, g))
+		})
+	}
+}
+
+// TestAShortRetryBesideAQuestionDoesNotWaitForThePerson: it is one more thing that the visit waits for.
+func TestAShortRetryBesideAQuestionDoesNotWaitForThePerson(t *testing.T) {
+	made := &tally{}
+	g := one(func(ctx context.Context, w work) (work, error) {
+		return both(w, func() error {
+			return second(pawl.Do(ctx, "quick", func(context.Context) (int, error) {
+				if made.add("quick") == 1 {
+					return 0, errTransient()
+				}
+				return 1, nil
+			}, pawl.CallOptions{Retry: pawl.Retry{Max: 1, First: 800 * time.Millisecond}}))
+		}, func() error {
+			time.Sleep(100 * time.Millisecond)
+			return second(pawl.Ask[int](ctx, "q", pawl.Question{}))
+		})
+	}, pawl.Options{})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		run := r.start("one", 1)
+		time.Sleep(10 * time.Second)
+		if got := r.get(run.ID); made.of("quick") != 2 || got.Status != pawl.StatusWaiting {
+			t.Errorf("made %d times, the run is %s", made.of("quick"), got.Status)
+		}
+	}, build(t, g))
+}

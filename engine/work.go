@@ -2,10 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
-	"strings"
 	"sync"
 	"time"
 
@@ -109,13 +106,18 @@ func (w *worker) run(ctx context.Context, done func(context.Context) (bool, erro
 	w.mu.Lock()
 	w.stop = true
 	w.mu.Unlock()
-	w.wg.Wait()                                                          // leases are renewed until the last run is out of hand
-	if _, err := w.e.store.Renew(background, w.id, nil, 0); err != nil { // not alive any more
-		w.e.c.Trace.fault("leave", err)
-	}
+	w.wg.Wait() // leases are renewed until the last run is out of hand
+	w.leave(background)
 	cancel()
 	helpers.Wait()
 	return err
+}
+
+// leave says that the worker is not alive any more.
+func (w *worker) leave(ctx context.Context) {
+	if _, err := w.e.store.Renew(ctx, w.id, nil, 0); err != nil {
+		w.e.c.Trace.fault("leave", err)
+	}
 }
 
 func (w *worker) loop(ctx, background context.Context, done func(context.Context) (bool, error)) error {
@@ -159,7 +161,7 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 				return err
 			}
 		}
-		if next < 0 || next > w.e.c.Poll {
+		if free <= 0 || next < 0 || next > w.e.c.Poll { // a hand that becomes free wakes us
 			next = w.e.c.Poll
 		}
 		wait(ctx, max(next, time.Millisecond), w.wake)
@@ -352,120 +354,6 @@ func (e *Engine) moves(r store.Run, now time.Time) (bool, error) {
 		clock = clock || w.Kind != pawl.WaitsForAnswer && !w.Due.IsZero()
 	}
 	return clock || !person || !r.Due.After(now), nil
-}
-
-// sweep parks due runs whose version this engine, which knows their workflow, does not have, and wakes parked ones that
-// it does have.
-func (e *Engine) sweep(ctx context.Context, root string) error {
-	var faults []error
-	for name, versions := range e.versions() {
-		gone := store.Filter{Workflow: name, Root: root, Statuses: liveStatuses, NotVersions: versions}
-		faults = append(faults, e.each(ctx, gone, func(r store.Run) error {
-			if r.Due.IsZero() {
-				return nil
-			}
-			return e.holdRun(ctx, r)
-		}))
-		held := store.Filter{Workflow: name, Root: root, Statuses: liveStatuses, Outcome: machine.OutcomeHeld}
-		faults = append(faults, e.each(ctx, held, func(r store.Run) error {
-			rec, _, err := parts(r)
-			if p := e.byKind[r.Kind()]; err != nil || p == nil || !p.fits(r, rec) || !r.Due.IsZero() || e.wasHeldHere(r) {
-				return err
-			}
-			err = e.store.Apply(ctx, store.Change{Run: r.ID, Letters: []store.Letter{letter(r.ID, machine.Letter{Wake: "version"})}})
-			e.kick()
-			return err
-		}))
-	}
-	return errors.Join(faults...)
-}
-
-// heldHere remembers that this engine could not go on with a run, so that it is not woken for it again and again.
-func (e *Engine) heldHere(r store.Run) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.held[r.ID] = r.Epoch
-}
-
-func (e *Engine) wasHeldHere(r store.Run) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	epoch, ok := e.held[r.ID]
-	return ok && epoch == r.Epoch
-}
-
-// expire removes what has outlived its retention, a bounded number of runs at a time.
-func (e *Engine) expire(ctx context.Context) error {
-	for range 10 {
-		n, err := e.store.Expire(ctx, 100)
-		if err != nil || n < 100 {
-			return err
-		}
-	}
-	return nil
-}
-
-// each calls f for every run that a filter lets through.
-func (e *Engine) each(ctx context.Context, f store.Filter, do func(store.Run) error) error {
-	var faults []error
-	page := store.Page{Limit: 200}
-	for {
-		rs, err := e.store.List(ctx, everything, f, page)
-		if err != nil {
-			return err
-		}
-		for _, r := range rs {
-			faults = append(faults, do(r))
-		}
-		if len(rs) < page.Limit {
-			return errors.Join(faults...)
-		}
-		page.After = rs[len(rs)-1].ID
-	}
-}
-
-// versions are those that this engine can go on with, by workflow.
-func (e *Engine) versions() map[string][]string {
-	out := map[string][]string{}
-	for _, k := range e.kinds {
-		name, version, _ := strings.Cut(k, "@")
-		out[name] = append(out[name], version)
-	}
-	return out
-}
-
-// fits reports whether a program can go on with a run as it stands.
-func (p *program) fits(r store.Run, rec machine.Record) bool {
-	return r.Version != p.Shape.Version || rec.Fingerprint == p.Shape.Fingerprint
-}
-
-// holdRun claims a run whose version is gone, and parks it with that reason.
-func (e *Engine) holdRun(ctx context.Context, r store.Run) error {
-	rs, _, err := e.store.Claim(ctx, store.Claim{Worker: "sweep-" + newID(), Kinds: []string{r.Kind()}, Run: r.ID, Max: 1, Hold: e.c.Lease})
-	if err != nil || len(rs) == 0 {
-		return err
-	}
-	w := e.newWorker(r.Root)
-	defer w.forget()
-	h := newHand(w, rs[0])
-	if h.rec, h.head, err = parts(rs[0]); err != nil {
-		return err
-	}
-	if err := h.receive(ctx); err != nil {
-		return err
-	}
-	if h.rec.Cancel != nil {
-		return letGo(h.cancelled(ctx, h.tick(ctx, nil)))
-	}
-	return letGo(h.hold(ctx, fmt.Sprintf("version %s of %s is not registered here (registered: %s)", r.Version, r.Workflow, strings.Join(e.versions()[r.Workflow], ", "))))
-}
-
-// letGo is nil where the run is out of hand, as it should be.
-func letGo(err error) error {
-	if errors.Is(err, errLetGo) {
-		return nil
-	}
-	return err
 }
 
 func letter(run string, l machine.Letter) store.Letter {

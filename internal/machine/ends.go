@@ -10,7 +10,8 @@ import (
 )
 
 // Fail ends a run with an error that no edge claims.
-func (m Machine) Fail(r Record, t Tick, err *pawl.Error) (Move, error) {
+func Fail(r Record, t Tick, err *pawl.Error) (Move, error) {
+	var m Machine
 	next := m.settle(r, t)
 	next.Node, next.Outcome, next.Err = pawl.TerminalFailed, pawl.TerminalFailed, err
 	mv := Move{Log: append([]Entry{{
@@ -39,7 +40,8 @@ func Cancelled(r Record, t Tick) (Move, error) {
 }
 
 // Merge ends a run whose key another run owns. The visit that bound the key is not recorded: the owner has made it.
-func (m Machine) Merge(r Record, t Tick, owner string) (Move, error) {
+func Merge(r Record, t Tick, owner string) (Move, error) {
+	var m Machine
 	if owner == "" {
 		return Move{}, fmt.Errorf("%w: merge without an owner", pawl.ErrTransition)
 	}
@@ -64,7 +66,7 @@ func (m Machine) Retry(r Record, t Tick, cause *pawl.Error, after time.Duration)
 		return Move{}, fmt.Errorf("%w: node %q has no try after number %d", pawl.ErrTransition, n.Name, r.Try)
 	}
 	next := m.settle(r, t)
-	next.Try, next.Tried = r.Try+1, t.Calls
+	next.Try = r.Try + 1
 	// Questions stay open and timers run on: the next try finds them again.
 	next.Waits = append(only(next.Waits, ofVisit), Wait{Kind: pawl.WaitsForRetry, Due: t.Now.Add(after), Reason: cause.Code})
 	for i := range next.Families {
@@ -132,7 +134,8 @@ func (m Machine) Park(r Record, t Tick, waits, kept []Wait, families []Family) (
 
 // Stop gives a run back between two visits, or throws the visit under way away, because the worker stops or the store has
 // failed it. It is due again after a while.
-func (m Machine) Stop(r Record, t Tick, after time.Duration) (Move, error) {
+func Stop(r Record, t Tick, after time.Duration) (Move, error) {
+	var m Machine
 	mv := Move{Release: true, After: after, Events: []Event{{EventStopped, Parked{Node: r.Node}}}}
 	return m.commit(mv, m.settle(r, t), Stops)
 }
@@ -166,7 +169,7 @@ func (m Machine) Migrate(r Record, t Tick, node string) (Move, error) {
 	next := m.settle(r, t)
 	if node != r.Node {
 		next.Visit, next.Try, next.Waits, next.Families = r.Visit+1, 1, nil, nil
-		next.Calls, next.Tried, next.Events = t.Calls, t.Calls, t.Events
+		next.Calls, next.Events = t.Calls, t.Events
 	}
 	next.Node, next.Fingerprint = node, m.Shape.Fingerprint
 	return m.commit(Move{
@@ -180,8 +183,8 @@ func (m Machine) Migrate(r Record, t Tick, node string) (Move, error) {
 func (m Machine) Restart(r Record, now time.Time, epoch, cost int64, waiters []Waiter) (Move, error) {
 	next := Record{
 		Status: r.Status, Node: m.Shape.Nodes[m.Shape.Start].Name, Fingerprint: m.Shape.Fingerprint, Attempt: r.Attempt + 1,
-		Steps: r.Steps, Visit: r.Visit + 1, First: r.Visit + 1, Try: 1, Epoch: epoch, Inbox: r.Inbox,
-		Calls: r.Calls, Tried: r.Calls, Events: r.Events, Began: now, Mark: now, Before: cost, Waiters: waiters,
+		Steps: r.Steps, Moves: r.Moves, Visit: r.Visit + 1, First: r.Visit + 1, Try: 1, Epoch: epoch, Inbox: r.Inbox,
+		Calls: r.Calls, Events: r.Events, Began: now, Mark: now, Before: cost, Waiters: waiters,
 	}
 	return m.commit(Move{
 		State:   true,
@@ -203,7 +206,7 @@ func Receive(r Record, letters []Letter, upto int64) Record {
 		case l.Waiter != nil && !slices.Contains(next.Waiters, *l.Waiter):
 			next.Waiters = append(next.Waiters, *l.Waiter)
 		case l.Child != nil && l.Child.Visit == r.Visit:
-			next.Credit = max(next.Credit, l.Child.Person)
+			next.credit(*l.Child)
 			for i := range next.Families {
 				if f := &next.Families[i]; f.Key == l.Child.Family {
 					f.hear(l.Child.Failed)

@@ -195,7 +195,7 @@ func (m Machine) take(r Record, t Tick, n *host.Node, e host.Edge, spent []Entry
 		next.Grace = true
 	}
 	next.Node, next.Visit, next.Try = to.Name, next.Visit+1, 1
-	next.Waits, next.Families, next.Calls, next.Tried, next.Events = nil, nil, t.Calls, t.Calls, t.Events
+	next.Waits, next.Families, next.Calls, next.Events = nil, nil, t.Calls, t.Events
 	mv := Move{State: true, Log: make([]Entry, 1, 1+len(spent)+len(t.Notes))}
 	mv.Log[0] = Entry{Name: n.Name, Before: n.Name, After: to.Name, Edge: e.Name, Told: true}
 	if cause != nil {
@@ -213,7 +213,7 @@ func (m Machine) take(r Record, t Tick, n *host.Node, e host.Edge, spent []Entry
 		return m.end(mv, next, Fails, t)
 	}
 	if next.Visit-next.First >= pawl.MaxSteps {
-		return m.Fail(r, t, &pawl.Error{Code: pawl.CodeStepCap, Node: n.Name, Text: fmt.Sprintf("the run took %d steps", pawl.MaxSteps)})
+		return Fail(r, t, &pawl.Error{Code: pawl.CodeStepCap, Node: n.Name, Text: fmt.Sprintf("the run took %d steps", pawl.MaxSteps)})
 	}
 	return m.commit(mv, next, Advances)
 }
@@ -247,6 +247,7 @@ func (m Machine) commit(mv Move, next Record, what Happening) (Move, error) {
 	if err := next.to(what); err != nil {
 		return Move{}, err
 	}
+	next.Moves++
 	next.Steps += int64(len(mv.Log))
 	mv.What, mv.Next = what, next
 	return mv, nil

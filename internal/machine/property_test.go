@@ -125,16 +125,16 @@ func (l *life) decide(t *rapid.T, tick machine.Tick) (machine.Move, error) {
 	case 19:
 		return l.m.Park(l.rec, tick, l.waits(t), nil, []machine.Family{{Key: "k", N: 5, Started: rapid.IntRange(0, 5).Draw(t, "started")}})
 	case 20:
-		return l.m.Stop(l.rec, tick, 0)
+		return machine.Stop(l.rec, tick, 0)
 	case 21:
 		return machine.Hold(l.rec, tick, rapid.SampledFrom([]string{"gone", "changed"}).Draw(t, "why"))
 	case 22:
 		return l.m.Migrate(l.rec, tick, rapid.SampledFrom([]string{l.rec.Node, "n/0", "OK", "none"}).Draw(t, "node"))
 	case 23:
 		return rapid.SampledFrom([]func() (machine.Move, error){
-			func() (machine.Move, error) { return l.m.Fail(l.rec, tick, cause) },
+			func() (machine.Move, error) { return machine.Fail(l.rec, tick, cause) },
 			func() (machine.Move, error) { return machine.Cancelled(l.rec, tick) },
-			func() (machine.Move, error) { return l.m.Merge(l.rec, tick, "owner") },
+			func() (machine.Move, error) { return machine.Merge(l.rec, tick, "owner") },
 		}).Draw(t, "end")()
 	case 24:
 		return l.m.Restart(l.rec, l.now, l.epoch+1, 7, nil)
@@ -160,6 +160,7 @@ func (l *life) letter(t *rapid.T) {
 	letter := rapid.SampledFrom([]machine.Letter{
 		{Answer: "q0"}, {Answer: "q1"}, {Wake: "x"}, {Waiter: &machine.Waiter{Run: "r"}},
 		{Child: &machine.Child{Family: "k", Visit: l.rec.Visit}}, {Child: &machine.Child{Family: "k", Visit: l.rec.Visit - 1, Failed: true}},
+		{Child: &machine.Child{Family: "k", Visit: l.rec.Visit, Person: 1500, Asked: l.now.Add(-2 * time.Second)}},
 		{Cancel: &machine.Cancel{By: "a"}}, {Cancel: &machine.Cancel{By: "b"}},
 	}).Draw(t, "letter")
 	if l.rec.Status.Ended() || letter.Cancel != nil && rapid.IntRange(0, 3).Draw(t, "cancels") > 0 {

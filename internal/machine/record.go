@@ -13,21 +13,21 @@ import (
 // Record is the moving part of a run: everything that decides what happens next and is not the state itself.
 type Record struct {
 	Status      pawl.Status `json:"s"`
-	Node        string      `json:"n"`           // where the run stands; of an ended run the terminal
-	Fingerprint string      `json:"g"`           // of the graph
-	Attempt     int         `json:"a"`           // starts of the run, from 1
-	Steps       int64       `json:"t"`           // rows of the step log
-	Visit       int64       `json:"v"`           // number of the visit that is under way, from 1 and never reset
-	First       int64       `json:"fv"`          // first visit of this attempt
-	Try         int         `json:"y"`           // of the visit, from 1
-	Epoch       int64       `json:"o,omitempty"` // when this record was written: claims above it did not end in a commit
+	Node        string      `json:"n"`            // where the run stands; of an ended run the terminal
+	Fingerprint string      `json:"g"`            // of the graph
+	Attempt     int         `json:"a"`            // starts of the run, from 1
+	Steps       int64       `json:"t"`            // rows of the step log
+	Visit       int64       `json:"v"`            // number of the visit that is under way, from 1 and never reset
+	First       int64       `json:"fv"`           // first visit of this attempt
+	Try         int         `json:"y"`            // of the visit, from 1
+	Moves       int64       `json:"mv,omitempty"` // decisions: with the epoch it tells any two records of a run apart
+	Epoch       int64       `json:"o,omitempty"`  // when this record was written: claims above it did not end in a commit
 
 	Taken Counts `json:"e,omitempty"` // bounded edges by node and edge, in this attempt
 	Turn  Counts `json:"u,omitempty"` // since the last answer
 
 	Inbox  int64 `json:"i,omitempty"`  // letters that were read
 	Calls  int64 `json:"c,omitempty"`  // journal entries before this visit
-	Tried  int64 `json:"ct,omitempty"` // journal entries before this try
 	Events int64 `json:"ev,omitempty"` // events before this visit
 
 	Waits    []Wait   `json:"w,omitempty"`
@@ -47,6 +47,7 @@ type Record struct {
 	Runtime int64     `json:"r,omitempty"`  // milliseconds
 	Idle    bool      `json:"j,omitempty"`  // waits for a person, or for a version, since Mark
 	Person  int64     `json:"pe,omitempty"` // milliseconds of this attempt in which it waited for people, in children too
+	Asked   time.Time `json:"as,omitzero"`  // it has waited for nobody before that
 	Credit  int64     `json:"cr,omitempty"` // milliseconds since Mark in which a child waited for people
 	Grace   bool      `json:"p,omitempty"`  // Runtime was spent and an error edge taken
 	Before  int64     `json:"bc,omitempty"` // micro-dollars of earlier attempts
@@ -105,10 +106,11 @@ type Letter struct {
 
 // Child says that a child of a family has ended.
 type Child struct {
-	Family string `json:"f"`
-	Visit  int64  `json:"v"`
-	Failed bool   `json:"x,omitempty"`
-	Person int64  `json:"p,omitempty"` // milliseconds in which the child waited for people
+	Family string    `json:"f"`
+	Visit  int64     `json:"v"`
+	Failed bool      `json:"x,omitempty"`
+	Person int64     `json:"p,omitempty"` // milliseconds in which the child waited for people
+	Asked  time.Time `json:"a,omitzero"`  // it has waited for nobody before that
 }
 
 // Encode turns a record into the bytes of a run's row. It is written with every commit, so by hand: Decode is the
@@ -126,10 +128,10 @@ func (r *Record) Append(b []byte) ([]byte, error) {
 	o.Int("v", r.Visit)
 	o.Int("fv", r.First)
 	o.Int("y", int64(r.Try))
+	o.Int("mv", r.Moves)
 	o.Int("o", r.Epoch)
 	o.Int("i", r.Inbox)
 	o.Int("c", r.Calls)
-	o.Int("ct", r.Tried)
 	o.Int("ev", r.Events)
 	o.Int("f", r.Full)
 	o.Int("sl", r.Last)
@@ -141,6 +143,7 @@ func (r *Record) Append(b []byte) ([]byte, error) {
 	o.Time("m", r.Mark)
 	o.Int("r", r.Runtime)
 	o.Int("pe", r.Person)
+	o.Time("as", r.Asked)
 	o.Int("cr", r.Credit)
 	o.Flag("j", r.Idle)
 	o.Flag("p", r.Grace)
@@ -226,14 +229,23 @@ func (r *Record) Used(now time.Time) time.Duration {
 // answered is no longer waited for. What is less than a millisecond stays to be counted, or short visits would be free.
 func (r *Record) account(now time.Time, took time.Duration) {
 	used, passed := r.Used(now), max(now.Sub(r.Mark), 0)
+	person := min(r.Credit, passed.Milliseconds())
 	if r.Idle {
 		took = min(max(took, 0), passed)
 		used += took
-		r.Person += (passed - took).Milliseconds()
-	} else {
-		r.Person += min(r.Credit, passed.Milliseconds())
+		person = (passed - took).Milliseconds()
 	}
-	r.Credit = 0
+	if person > 0 && r.Person == 0 {
+		r.Asked = r.Mark
+	}
+	r.Person, r.Credit = r.Person+person, 0
 	r.Runtime = used.Milliseconds()
 	r.Mark = now.Add(-(used % time.Millisecond))
+}
+
+// credit takes off the runtime since Mark what a child waited for people: that part of its waiting which must lie after Mark,
+// even if it was all done as early as could be. Runtime up to Mark was counted, and what another child waited before was taken
+// off then; what two of them waited since counts once.
+func (r *Record) credit(c Child) {
+	r.Credit = max(r.Credit, c.Person-max(r.Mark.Sub(c.Asked), 0).Milliseconds())
 }

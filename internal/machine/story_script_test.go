@@ -2,6 +2,7 @@ package machine_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +33,7 @@ import (
 //	break CODE [EDGE…]                 the last try fails, these error edges claim it; codes: runtime, child-runtime, any other
 //	park WAIT [+ WAIT…]                WAIT: answer KEY QUESTION [D], timer KEY D, child KEY STARTED/ALL
 //	letter cancel BY WHY, letter answer QUESTION, letter child KEY VISIT [failed], letter waiter RUN, letter wake
+//	letter child KEY VISIT person=D ago=D    it waited so long for people, for the first time so long ago
 //	cancel, merge OWNER, stop, hold WHY, migrate VERSION NODE
 //	left EDGE, open                    what a node and the driver are told
 //	repeat N HAPPENING                 all but the last one is not shown
@@ -142,9 +144,9 @@ func (s *story) decide(w []string) {
 	case "cancel":
 		s.made(machine.Cancelled(r, t))
 	case "merge":
-		s.made(m.Merge(r, t, strings.Join(w[1:], " ")))
+		s.made(machine.Merge(r, t, strings.Join(w[1:], " ")))
 	case "stop":
-		s.made(m.Stop(r, t, 0))
+		s.made(machine.Stop(r, t, 0))
 	case "hold":
 		s.made(machine.Hold(r, t, strings.Join(w[1:], " ")))
 	case "restart":
@@ -202,7 +204,10 @@ func (s *story) letter(w []string) {
 		l.Answer = w[1]
 	case "child":
 		visit, _ := strconv.ParseInt(w[2], 10, 64)
-		l.Child = &machine.Child{Family: w[1], Visit: visit, Failed: len(w) > 3}
+		l.Child = &machine.Child{Family: w[1], Visit: visit, Failed: slices.Contains(w, "failed")}
+		if person := s.wait(w, "person"); person > 0 {
+			l.Child.Person, l.Child.Asked = person.Milliseconds(), s.now.Add(-s.wait(w, "ago"))
+		}
 	case "waiter":
 		l.Waiter = &machine.Waiter{Run: w[1], Visit: 1, Key: "child"}
 	default:

@@ -150,7 +150,7 @@ func (s *story) fail(cause *pawl.Error, claims []string) (machine.Move, error) {
 	}
 	edge, spent := choose(choices, func(i int) string { return n.Errors[i].Name }, host.Otherwise, claims)
 	if edge < 0 {
-		return s.m.Fail(s.rec, s.tick(), cause)
+		return machine.Fail(s.rec, s.tick(), cause)
 	}
 	return s.m.Claim(s.rec, s.tick(), edge, spent, cause, s.failure(n.Errors, edge))
 }

@@ -70,7 +70,7 @@ type queue struct{ ready, later heap }
 func newQueue() *queue {
 	return &queue{
 		ready: heap{less: before},
-		later: heap{less: func(a, b *run) bool { return a.Ready() < b.Ready() }},
+		later: heap{less: func(a, b *run) bool { return a.placed.ready < b.placed.ready }},
 	}
 }
 
@@ -79,8 +79,8 @@ func before(a, b *run) bool {
 	if a.priority != b.priority {
 		return a.priority > b.priority
 	}
-	if a.Due != b.Due {
-		return a.Due < b.Due
+	if a.placed.due != b.placed.due {
+		return a.placed.due < b.placed.due
 	}
 	return a.id < b.id
 }
@@ -98,10 +98,11 @@ func (s *Store) place(r *run, now int64) {
 	if r.in != nil {
 		r.in.remove(r)
 	}
+	r.placed = placed{r.Due, r.Ready(), r.Expires}
 	if r.Ended == r.rooted {
 		s.root(r)
 	}
-	switch ready := r.Ready(); {
+	switch ready := r.placed.ready; {
 	case r.Ended:
 		if r.Expires != 0 {
 			s.expiry.push(r)

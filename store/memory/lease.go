@@ -154,7 +154,7 @@ func (s *Store) Renew(ctx context.Context, worker string, ls []store.Lease, hold
 	return out, nil
 }
 
-// Workers lists the live workers and forgets the others.
+// Workers lists the live workers.
 func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 	if err := s.enter(ctx, "workers"); err != nil {
 		return nil, err
@@ -169,11 +169,9 @@ func (s *Store) Workers(ctx context.Context) ([]store.Worker, error) {
 	}
 	out := []store.Worker{}
 	for id, w := range s.workers {
-		if w.until <= now {
-			delete(s.workers, id)
-			continue
+		if w.until > now {
+			out = append(out, store.Worker{ID: id, Kinds: slices.Clone(w.kinds), Until: rules.Time(w.until), Runs: held[id]})
 		}
-		out = append(out, store.Worker{ID: id, Kinds: slices.Clone(w.kinds), Until: rules.Time(w.until), Runs: held[id]})
 	}
 	slices.SortFunc(out, func(a, b store.Worker) int { return strings.Compare(a.ID, b.ID) })
 	return out, nil
@@ -213,7 +211,7 @@ func (s *Store) append(l store.Lease, b *store.Batch) (rec store.Receipt, err er
 		}
 	}
 	for i := range b.Rows {
-		n, err := rules.Number(b.Rows[i].Stream)
+		n, err := rules.Place(&b.Rows[i])
 		if err != nil {
 			t.rollback()
 			return store.Receipt{}, err

@@ -70,9 +70,13 @@ type run struct {
 	kind   string
 	in     *heap // the one heap that it is in, and where
 	at     int
+	placed placed
 	rooted bool
 	rootAt int
 }
+
+// placed is what the heaps compare runs by, as it was when the run was put in: a run that has changed since stays in order.
+type placed struct{ due, ready, expires int64 }
 
 type entry struct {
 	key  string
@@ -89,7 +93,7 @@ func New() *Store {
 		questions: map[string]*store.Question{},
 		queues:    map[string]*queue{},
 		roots:     map[string][]*run{},
-		expiry:    heap{less: func(a, b *run) bool { return a.Expires < b.Expires }},
+		expiry:    heap{less: func(a, b *run) bool { return a.placed.expires < b.placed.expires }},
 		limits:    map[string]*limit{},
 		workers:   map[string]worker{},
 	}

@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -116,6 +117,7 @@ func (s *Store) Expire(ctx context.Context, most int) (int, error) {
 	}
 	defer s.mu.Unlock()
 	now := s.now()
+	s.sweepUp(now)
 	gone := map[string]bool{}
 	for r := s.expiry.first(); r != nil && r.Expires <= now && len(gone) < most; r = s.expiry.first() {
 		s.remove(r)
@@ -136,6 +138,15 @@ func (s *Store) Expire(ctx context.Context, most int) (int, error) {
 		s.hub.Tell(id)
 	}
 	return len(gone), nil
+}
+
+// sweepUp removes what has run out and no run owns.
+func (s *Store) sweepUp(now int64) {
+	maps.DeleteFunc(s.workers, func(_ string, w worker) bool { return w.until <= now-int64(rules.Remembered) })
+	maps.DeleteFunc(s.limits, func(_ string, l *limit) bool {
+		maps.DeleteFunc(l.holders, func(_ string, until int64) bool { return until <= now })
+		return l.tat <= now && len(l.holders) == 0
+	})
 }
 
 // Take uses a shared limit. One who holds a place renews it, which uses no rate.

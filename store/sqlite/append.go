@@ -34,7 +34,6 @@ type meter struct {
 type tally struct {
 	t        *tx
 	counters map[meter]store.Counter
-	was      map[meter]store.Counter
 	order    []meter
 }
 
@@ -45,9 +44,9 @@ func (y *tally) get(m meter) (store.Counter, error) {
 	c := store.Counter{Meter: m.name, Cap: -1}
 	_, err := y.t.row("SELECT used, cap FROM counter WHERE run = ? AND meter = ?", []any{m.run, m.name}, &c.Used, &c.Cap)
 	if y.counters == nil {
-		y.counters, y.was = map[meter]store.Counter{}, map[meter]store.Counter{}
+		y.counters = map[meter]store.Counter{}
 	}
-	y.counters[m], y.was[m] = c, c
+	y.counters[m] = c
 	y.order = append(y.order, m)
 	return c, err
 }
@@ -194,45 +193,67 @@ func (s *Store) Expire(ctx context.Context, most int) (n int, err error) {
 }
 
 const expiredRuns = `
-SELECT r.id FROM lease l JOIN run r ON r.n = l.n WHERE l.expires <> 0 AND l.expires <= ? ORDER BY l.expires LIMIT ?`
+SELECT l.n, coalesce(r.id, ''), l.tails, p.tails FROM lease l LEFT JOIN run r ON r.n = l.n LEFT JOIN progress p ON p.n = l.n
+WHERE l.expires <> 0 AND l.expires <= ? ORDER BY l.expires LIMIT ?`
 
-// deleteLog follows the streams from their ends.
+// deleteLog follows the streams from their ends. By UNION it meets no row twice, so that a damaged one cannot lead it in a circle.
 const deleteLog = `
-DELETE FROM log WHERE id IN (
+DELETE FROM log WHERE run = ? AND id IN (
 	WITH RECURSIVE chain (id, stream) AS (
 		VALUES (?, 0), (?, 1), (?, 2), (?, 3), (?, 4), (?, 5)
-		UNION ALL
+		UNION
 		SELECT iif(l.stream = c.stream, l.prev, l.told), c.stream FROM chain c JOIN log l ON l.id = c.id)
 	SELECT id FROM chain)`
 
 func (t *tx) expire(most int) (int, error) {
-	ids, err := each(t, expiredRuns, []any{t.now, most}, func(scan func(...any) error) (id string, err error) { return id, scan(&id) })
+	if err := t.sweepUp(); err != nil {
+		return 0, err
+	}
+	// A run is removed by its lease: some of its other rows may be missing.
+	runs, err := each(t, expiredRuns, []any{t.now, most}, func(scan func(...any) error) (run, error) {
+		var r run
+		var a, b []byte
+		err := scan(&r.n, &r.id, &a, &b)
+		r.tails.grow(a)
+		r.tails.grow(b)
+		return r, err
+	})
 	if err != nil {
 		return 0, err
 	}
-	for _, id := range ids {
-		r, err := t.load(id)
-		if err != nil {
-			return 0, err
-		}
-		var ends []any
+	for _, r := range runs {
+		args := []any{r.n}
 		for _, end := range r.tails {
-			ends = append(ends, end.id)
+			args = append(args, end.id)
 		}
-		if _, err := t.exec(deleteLog, ends...); err != nil {
+		if _, err := t.exec(deleteLog, args...); err != nil {
 			return 0, err
 		}
 		for _, q := range []string{
 			"DELETE FROM mark WHERE run = ?", "DELETE FROM blob WHERE run = ?", "DELETE FROM counter WHERE run = ?",
-			"DELETE FROM question WHERE run = ?", "DELETE FROM head WHERE n = ?", "DELETE FROM state WHERE n = ?",
+			"DELETE FROM question WHERE run = ?", "DELETE FROM head WHERE n = ?", "DELETE FROM progress WHERE n = ?",
 			"DELETE FROM lease WHERE n = ?", "DELETE FROM run WHERE n = ?",
 		} {
 			if _, err := t.exec(q, r.n); err != nil {
 				return 0, err
 			}
 		}
-		delete(t.runs, id)
-		t.changed = append(t.changed, id)
+		delete(t.runs, r.id)
+		t.changed = append(t.changed, r.id)
 	}
-	return len(ids), nil
+	return len(runs), nil
+}
+
+// sweepUp removes what has run out and no run owns: the tables would only grow otherwise.
+func (t *tx) sweepUp() error {
+	for q, until := range map[string]int64{
+		"DELETE FROM worker WHERE until <= ?": t.now - int64(rules.Remembered),
+		"DELETE FROM holder WHERE until <= ?": t.now,
+		"DELETE FROM rate WHERE tat <= ?":     t.now,
+	} {
+		if _, err := t.exec(q, until); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -81,8 +81,8 @@ const (
 	insertRun = `
 INSERT INTO run (id, tenant, user, workflow, version, key, parent, root, priority, created)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
-	insertState = `INSERT INTO state (n, status, node, outcome, updated, tails, row) VALUES (?, ?, ?, '', ?, ?, ?)`
-	insertLease = `
+	insertProgress = `INSERT INTO progress (n, status, node, outcome, updated, tails, row) VALUES (?, ?, ?, '', ?, ?, ?)`
+	insertLease    = `
 INSERT INTO lease (n, kind, priority, root, ended, epoch, inbox, worker, until, due, expires, ready)
 VALUES (?, ?, ?, ?, 0, 0, ?, '', 0, ?, 0, ?)`
 	owner    = `SELECT id FROM run WHERE id = ?`
@@ -128,7 +128,7 @@ func (t *tx) create(n *store.NewRun, leave bool) error {
 			return err
 		}
 	}
-	if _, err := t.exec(insertState, r.n, n.Status, n.Node, t.now, r.tails.bytes(), n.Row); err != nil {
+	if _, err := t.exec(insertProgress, r.n, n.Status, n.Node, t.now, r.tails.bytes(), n.Row); err != nil {
 		return err
 	}
 	r.grown = false
@@ -216,12 +216,12 @@ func (t *tx) change(c *store.Change) error {
 	return t.rest(r, c, holder)
 }
 
-const saveState = `UPDATE state SET status = ?, node = ?, outcome = ?, updated = ?, tails = ?, row = ? WHERE n = ?`
+const saveProgress = `UPDATE progress SET status = ?, node = ?, outcome = ?, updated = ?, tails = ?, row = ? WHERE n = ?`
 
 // write replaces what only a holder or a takeover may.
 func (t *tx) write(r *run, c *store.Change) error {
 	if c.Row != nil {
-		if _, err := t.exec(saveState, c.Status, c.Node, c.Outcome, t.now, r.tails.bytes(), c.Row, r.n); err != nil {
+		if _, err := t.exec(saveProgress, c.Status, c.Node, c.Outcome, t.now, r.tails.bytes(), c.Row, r.n); err != nil {
 			return err
 		}
 		r.grown = false

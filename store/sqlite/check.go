@@ -3,48 +3,67 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"pawl/store"
 )
 
-// Check examines the file: version, integrity, room on the disk, how long a sync takes, and what is in it.
+// incomplete counts the runs that lack one of their rows: nothing finds them.
+const incomplete = `
+SELECT (SELECT count(*) FROM (SELECT n FROM run UNION SELECT n FROM head UNION SELECT n FROM progress UNION SELECT n FROM lease))
+	- (SELECT count(*) FROM run JOIN head USING (n) JOIN progress USING (n) JOIN lease USING (n))`
+
+// Check examines the file: version, integrity, room on the disk, how long a sync takes, and what is in it. What cannot be read
+// is a fault, and the rest examined all the same.
 func (s *Store) Check(ctx context.Context) ([]store.Finding, error) {
 	var fs []store.Finding
 	note := func(name, value, fault string) {
 		fs = append(fs, store.Finding{Name: name, Value: value, Fault: fault})
 	}
-	err := s.view(ctx, "check", func(tx *sql.Tx) error {
-		ask := func(q string) (v string, err error) { return v, tx.QueryRowContext(ctx, q).Scan(&v) }
-		version, err := ask("PRAGMA user_version")
-		if err != nil {
-			return err
-		}
-		note("schema", version, "")
-		sound, err := ask("PRAGMA quick_check(1)")
-		if err != nil || sound != "ok" {
-			note("integrity", "damaged", fmt.Sprint(sound, err))
+	ask := func(tx *sql.Tx, name, query string, fault func(value string) string) {
+		var value string
+		if err := tx.QueryRowContext(ctx, query).Scan(&value); err != nil {
+			note(name, "", explain(s.path, err).Error())
 		} else {
-			note("integrity", sound, "")
+			note(name, strings.Join(strings.Fields(value), " "), fault(value))
 		}
-		for _, c := range [][2]string{
-			{"runs", "SELECT count(*) FROM run"},
-			{"runs_live", "SELECT count(*) FROM lease WHERE ended = 0"},
-			{"questions_open", "SELECT count(*) FROM question WHERE closed = 0"},
-		} {
-			n, err := ask(c[1])
-			if err != nil {
-				return err
+	}
+	err := s.snapshot(ctx, func(tx *sql.Tx) error {
+		ask(tx, "schema", "PRAGMA user_version", func(v string) string {
+			if n, err := strconv.Atoi(v); err != nil || ours(n) != nil {
+				return errors.Join(err, ours(n)).Error()
 			}
-			note(c[0], n, "")
-		}
+			return ""
+		})
+		ask(tx, "integrity", "PRAGMA quick_check(1)", func(v string) string {
+			if v != "ok" {
+				return "the database is damaged: restore a backup, or try the sqlite3 program's .recover"
+			}
+			return ""
+		})
+		ask(tx, "incomplete", incomplete, func(v string) string {
+			if v != "0" {
+				return "runs without some of their rows cannot be found: restore a backup"
+			}
+			return ""
+		})
+		good := func(string) string { return "" }
+		ask(tx, "runs", "SELECT count(*) FROM run", good)
+		ask(tx, "runs_live", "SELECT count(*) FROM lease WHERE ended = 0", good)
+		ask(tx, "questions_open", "SELECT count(*) FROM question WHERE closed = 0", good)
 		return nil
 	})
+	if err := s.ready(ctx); err != nil {
+		return nil, s.fault(ctx, "check", err)
+	}
 	if err != nil {
-		return nil, err
+		note("open", "", explain(s.path, err).Error())
 	}
 	note("file", s.path+", "+size(s.path)+", log "+size(s.path+"-wal"), "")
 	if free, ok := freeDisk(filepath.Dir(s.path)); ok {

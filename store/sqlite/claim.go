@@ -3,6 +3,8 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -41,10 +43,12 @@ func (v *survey) later(at int64) {
 }
 
 // see sorts a run in by the time from which it may be claimed.
-func (v *survey) see(c candidate, ready, now int64) {
-	if ready <= now {
+func (t *tx) see(v *survey, c candidate, ready int64) {
+	switch {
+	case t.damaged[c.n]:
+	case ready <= t.now:
 		v.found = append(v.found, c)
-	} else {
+	default:
 		v.later(ready)
 	}
 }
@@ -75,9 +79,14 @@ func (t *tx) claim(c *store.Claim) ([]store.Run, time.Duration, error) {
 			v.next = t.now
 			break
 		}
-		r, err := t.lease(f.n, c)
+		r, whole, err := t.lease(f.n, c)
 		if err != nil {
 			return nil, 0, err
+		}
+		if !whole {
+			t.damaged[f.n] = true
+			v.later(t.now) // it has stood before others
+			continue
 		}
 		out = append(out, r)
 		v.later(rules.After(t.now, c.Hold))
@@ -141,7 +150,7 @@ func (t *tx) queue(v *survey, want int, kind int64) error {
 		if found, err := t.row(nextPriority, []any{kind, bound}, &p); err != nil || !found {
 			return err
 		}
-		cs, err := each(t, firstReady, []any{kind, p, want + 1}, func(scan func(...any) error) (c candidate, err error) {
+		cs, err := each(t, firstReady, []any{kind, p, want + 1 + len(t.damaged)}, func(scan func(...any) error) (c candidate, err error) {
 			c.priority = p
 			return c, scan(&c.n, &c.due)
 		})
@@ -149,8 +158,8 @@ func (t *tx) queue(v *survey, want int, kind int64) error {
 			return err
 		}
 		for _, c := range cs {
-			v.see(c, c.due, t.now)
-			if c.due <= t.now {
+			t.see(v, c, c.due)
+			if c.due <= t.now && !t.damaged[c.n] {
 				due++
 			}
 		}
@@ -199,7 +208,7 @@ func (t *tx) narrow(v *survey, c *store.Claim, kinds []int64) error {
 			return err
 		}
 		if r != nil && r.Ready() != 0 && slices.Contains(kinds, r.kind) && (c.Root == "" || r.root == c.Root) {
-			v.see(candidate{r.n, int64(r.priority), r.Due}, r.Ready(), t.now)
+			t.see(v, candidate{r.n, int64(r.priority), r.Due}, r.Ready())
 		}
 	}
 	if c.Run != "" {
@@ -214,37 +223,39 @@ func (t *tx) narrow(v *survey, c *store.Claim, kinds []int64) error {
 	})
 	for _, c := range cs {
 		if slices.Contains(kinds, c.kind) {
-			v.see(c.candidate, max(c.due, c.until), t.now)
+			t.see(v, c.candidate, max(c.due, c.until))
 		}
 	}
 	return err
 }
 
-// lease gives a run to the worker and brings it whole.
-func (t *tx) lease(n int64, c *store.Claim) (store.Run, error) {
+// lease gives a run to the worker and brings it whole; false: it cannot be read, and shall not keep the others from their work.
+func (t *tx) lease(n int64, c *store.Claim) (full store.Run, whole bool, err error) {
 	st, err := t.w.stmt(selectRun + " WHERE r.n = ?")
 	if err != nil {
-		return store.Run{}, err
+		return full, false, err
 	}
-	full, _, err := scanRun(st.QueryRow(n).Scan)
-	if err != nil {
-		return store.Run{}, err
+	full, _, err = scanRun(st.QueryRow(n).Scan)
+	if err == nil {
+		var cs []store.Counter
+		if cs, err = each(t, selectCounters, []any{n}, scanCounter); len(cs) > 0 {
+			full.Counters = cs
+		}
 	}
-	r, err := t.load(full.ID)
-	if err != nil {
-		return store.Run{}, err
+	var r *run
+	if err == nil {
+		r, err = t.load(full.ID)
+	}
+	switch {
+	case errors.Is(err, sql.ErrNoRows), isDamage(err), err == nil && r == nil: // the last: by an index that is damaged
+		return full, false, nil
+	case err != nil:
+		return full, false, err
 	}
 	was := r.Lease
 	r.Claim(c.Worker, t.now, c.Hold)
-	if err := t.save(r, was); err != nil {
-		return store.Run{}, err
-	}
 	full.Epoch, full.Worker, full.Until = r.Epoch, r.Worker, rules.Time(r.Until)
-	cs, err := each(t, selectCounters, []any{n}, scanCounter)
-	if len(cs) > 0 {
-		full.Counters = cs
-	}
-	return full, err
+	return full, true, t.save(r, was)
 }
 
 // presence is what was last written of a worker.

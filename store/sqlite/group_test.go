@@ -156,7 +156,7 @@ func TestLongManyWaiting(t *testing.T) {
 func TestPlans(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "x.db"), Options{})
 	for _, q := range []string{
-		loadRun, nextPriority, firstReady, heldUntil, expired, sweep, underRoot, expiredRuns, saveLease, saveState, owner, keyOwner,
+		loadRun, nextPriority, firstReady, heldUntil, expired, sweep, underRoot, expiredRuns, saveLease, saveProgress, owner, keyOwner,
 		closeQuestion, questionRun, selectMark, selectBlob, selectRun + " WHERE r.n = ?", selectRun + " WHERE r.id = ? AND +r.tenant = ?",
 		selectRun + " WHERE r.tenant = ? AND r.id < ? ORDER BY r.id DESC LIMIT ?", selectRun + " ORDER BY r.id DESC LIMIT ?",
 		selectRun + " WHERE +r.tenant = ? AND " + underOrRoot + " ORDER BY r.id DESC LIMIT ?",

@@ -25,7 +25,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w: %w", store.ErrUnavailable, err)
 	}
-	s := &Store{path: abs}
+	s := &Store{path: abs, clock: clock{start: time.Now()}, closing: make(chan struct{})}
 	if err := s.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w: %s: %w", store.ErrUnavailable, abs, explain(abs, err))
 	}
@@ -40,24 +40,26 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 	if info, err := os.Stat(s.path); err == nil && !info.Mode().IsRegular() {
 		return errors.New("not a file")
 	}
-	w := &writer{s: s, busy: o.Busy, ops: make(chan *op, most), gone: make(chan struct{}), prepared: map[string]*sql.Stmt{}}
-	w.tx.w = w
+	w := &writer{s: s, busy: o.Busy, ops: make(chan *op, most), gone: make(chan struct{}), prepared: map[string]*sql.Stmt{}, version: -1}
+	w.tx.w, w.tx.damaged = w, map[int64]bool{}
 	s.writer = w
 	defer func() {
 		if err != nil {
 			s.drop()
 		}
 	}()
-	if w.turn, err = openTurnstile(s.path + "-turn"); err != nil {
-		return err
-	}
-	if w.db, err = sql.Open(o.Driver, dsn(s.path, "busy_timeout(5000)")); err != nil {
+	w.db, err = sql.Open(o.Driver, dsn(s.path,
+		"busy_timeout(0)",          // the writer waits in its own way: see patiently
+		"synchronous(FULL)",        // NORMAL loses acknowledged commits when the power goes
+		"cache_size(-16384)",       // 16 MiB: the pages that a few thousand live runs write to
+		"temp_store(MEMORY)",       //
+		"wal_autocheckpoint(4000)", // 16 MB: larger groups of checkpointed pages, fewer syncs
+		"journal_size_limit(67108864)",
+	))
+	if err != nil {
 		return err
 	}
 	w.db.SetMaxOpenConns(1)
-	if w.conn, err = w.db.Conn(ctx); err != nil {
-		return err
-	}
 	if s.reads, err = sql.Open(o.Driver, dsn(s.path, "busy_timeout(5000)", "query_only(1)", "cache_size(-4096)")); err != nil {
 		return err
 	}
@@ -66,54 +68,95 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 	return w.prepare(ctx)
 }
 
-// prepare brings the file into shape, alone among the processes that open it at the same time.
+// prepare connects, and brings the file into shape if it is not, alone among the processes that open it at the same time.
 func (w *writer) prepare(ctx context.Context) error {
 	deadline := time.Now().Add(w.busy)
-	for {
-		if ok, err := w.turn.take(); err != nil {
-			return err
-		} else if ok {
-			break
-		}
-		if time.Now().After(deadline) {
-			return errors.New("another process has been writing for too long")
-		}
-		time.Sleep(time.Millisecond)
+	patiently := func(try func() error) error {
+		return w.patiently(deadline, func(int) error { return ctx.Err() }, try)
 	}
-	defer w.turn.pass()
-	version, err := w.known(ctx)
+	if err := patiently(func() error { return w.connect(ctx) }); err != nil {
+		return err
+	}
+	shaped := false
+	err := patiently(func() (err error) {
+		shaped, err = w.shaped(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	for _, p := range []string{
-		"page_size = 4096",          // takes two step rows, or one state with its names; larger pages cost more per commit
-		"journal_mode = WAL",        // readers do not wait for the writer
-		"synchronous = FULL",        // NORMAL loses acknowledged commits when the power goes
-		"cache_size = -16384",       // 16 MiB: the pages that a few thousand live runs write to
-		"temp_store = MEMORY",       //
-		"wal_autocheckpoint = 4000", // 16 MB: larger groups of checkpointed pages, fewer syncs
-		"journal_size_limit = 67108864",
-	} {
-		if _, err := w.conn.ExecContext(ctx, "PRAGMA "+p); err != nil {
+	if w.turn, err = openTurnstile(w.s.path); err != nil { // now that there is a file
+		return err
+	}
+	if !shaped {
+		if err := patiently(w.turn.take); err != nil {
+			return err
+		}
+		defer w.turn.pass()
+		if err := patiently(func() error { return w.shape(ctx) }); err != nil {
 			return err
 		}
 	}
+	return patiently(w.foreign)
+}
+
+// shaped tells whether the file is in shape, and refuses one that can never be.
+func (w *writer) shaped(ctx context.Context) (bool, error) {
+	if err := w.run(ctx, "BEGIN"); err != nil { // else it may be half of what another process makes of it
+		return false, err
+	}
+	defer func() { _ = w.run(context.WithoutCancel(ctx), "ROLLBACK") }() // also when ctx has ended: the next transaction could not begin
+	version, err := w.known(ctx)
+	if err != nil || version < len(migrations) {
+		return false, err
+	}
 	var mode string
-	if err := w.conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
-		return errors.Join(err, fmt.Errorf("the file system does not allow a write-ahead log (journal mode is %q)", mode))
+	err = w.conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
+	return mode == "wal", err
+}
+
+// shape makes a database of this version of what there is.
+func (w *writer) shape(ctx context.Context) (err error) {
+	// A page of 4096 takes two step rows, or one state with its names; larger ones cost more per commit.
+	if err := w.run(ctx, "PRAGMA page_size = 4096"); err != nil {
+		return err
+	}
+	var mode string
+	if err := w.conn.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil { // readers do not wait for the writer
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("the file system does not allow a write-ahead log (journal mode is %q)", mode)
+	}
+	if err := w.run(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = w.run(context.WithoutCancel(ctx), "ROLLBACK")
+		}
+	}()
+	version, err := w.known(ctx) // another process may have been faster
+	if err != nil {
+		return err
 	}
 	for ; version < len(migrations); version++ {
-		if err := w.migrate(ctx, version); err != nil {
+		if err := w.run(ctx, migrations[version]); err != nil {
 			return fmt.Errorf("migration %d: %w", version+1, err)
 		}
 	}
-	if _, err := w.conn.ExecContext(ctx, "PRAGMA busy_timeout = 0"); err != nil { // from here on begin waits in its own way
+	if err := w.run(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version)); err != nil {
 		return err
 	}
-	return w.foreign()
+	return w.run(ctx, "COMMIT")
 }
 
-// known reads the file's version and refuses one that is another program's or from a later time.
+func (w *writer) run(ctx context.Context, text string) error {
+	_, err := w.conn.ExecContext(ctx, text)
+	return err
+}
+
+// known reads the file's version, within a transaction, and refuses one that is another program's or from a later time.
 func (w *writer) known(ctx context.Context) (int, error) {
 	var app, version, tables int
 	for q, to := range map[string]*int{
@@ -129,35 +172,26 @@ func (w *writer) known(ctx context.Context) (int, error) {
 	case app != applicationID:
 		return 0, errors.New("the database belongs to another program")
 	case version > len(migrations):
-		return 0, fmt.Errorf("the database has version %d, this program knows %d: use a newer program", version, len(migrations))
+		return 0, ours(version)
 	}
 	return version, nil
 }
 
-func (w *writer) migrate(ctx context.Context, version int) error {
-	tx, err := w.conn.BeginTx(ctx, nil)
-	if err != nil {
-		return err
+// ours refuses a database of another version than this program's.
+func ours(version int) error {
+	switch {
+	case version > len(migrations):
+		return fmt.Errorf("the database has version %d, this program knows %d: use a newer program", version, len(migrations))
+	case version < len(migrations):
+		return fmt.Errorf("the database has version %d now, this program needs %d: open it again", version, len(migrations))
 	}
-	defer func() { _ = tx.Rollback() }()
-	for _, q := range []string{
-		migrations[version],
-		fmt.Sprintf("PRAGMA application_id = %d", applicationID),
-		fmt.Sprintf("PRAGMA user_version = %d", version+1),
-	} {
-		if _, err := tx.ExecContext(ctx, q); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
+	return nil
 }
 
 // drop lets go of whatever a failed Open had.
 func (s *Store) drop() {
 	w := s.writer
-	if w.conn != nil {
-		_ = w.conn.Close()
-	}
+	w.hangUp()
 	if w.db != nil {
 		_ = w.db.Close()
 	}

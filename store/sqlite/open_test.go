@@ -103,6 +103,28 @@ func TestOpenMakesFolder(t *testing.T) {
 	}
 }
 
+// The connection that writes is set up for durable commits, whichever driver there is, and again when another has taken its place.
+func TestConnection(t *testing.T) {
+	for _, driver := range []string{"sqlite", "sqlite3"} {
+		s := open(t, filepath.Join(t.TempDir(), "x.db"), Options{Driver: driver})
+		for range 2 {
+			must(t, s.do(t.Context(), "test", &op{run: func(tx *tx) error {
+				for name, want := range map[string]int64{
+					"synchronous": 2, "page_size": 4096, "cache_size": -16384, "temp_store": 2, "wal_autocheckpoint": 4000,
+					"journal_size_limit": 64 << 20, "busy_timeout": 0, "application_id": applicationID,
+				} {
+					var got int64
+					if err := tx.w.ask("PRAGMA "+name, &got); err != nil || got != want {
+						t.Errorf("%s: %s is %d, want %d: %v", driver, name, got, want, err)
+					}
+				}
+				return nil
+			}}))
+			_ = s.do(t.Context(), "test", &op{run: func(tx *tx) error { tx.w.hangUp(); return errors.New("odd") }})
+		}
+	}
+}
+
 // When the disk is full a write is refused and leaves nothing; what was there stays readable, and writing goes on when
 // there is room again. Its neighbours in the group are not harmed.
 func TestDiskFull(t *testing.T) {

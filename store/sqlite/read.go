@@ -13,9 +13,9 @@ import (
 
 const (
 	selectRun = `
-SELECT r.n, r.id, r.tenant, r.user, r.workflow, r.version, r.key, r.parent, r.root, s.status, s.node, s.outcome, r.priority,
-	l.ended, l.epoch, l.inbox, l.worker, l.until, l.due, r.created, s.updated, l.expires, h.data, s.row
-FROM run r JOIN lease l ON l.n = r.n JOIN state s ON s.n = r.n JOIN head h ON h.n = r.n`
+SELECT r.n, r.id, r.tenant, r.user, r.workflow, r.version, r.key, r.parent, r.root, p.status, p.node, p.outcome, r.priority,
+	l.ended, l.epoch, l.inbox, l.worker, l.until, l.due, r.created, p.updated, l.expires, h.data, p.row
+FROM run r JOIN lease l ON l.n = r.n JOIN progress p ON p.n = r.n JOIN head h ON h.n = r.n`
 	selectCounters = `SELECT meter, used, cap FROM counter WHERE run = ? ORDER BY meter`
 )
 
@@ -79,17 +79,31 @@ func (w *where) scope(tenant string, s store.Scope, narrow ...string) {
 	}
 }
 
-// view reads in one snapshot of the database.
+// view reads in one snapshot of the database, as long as that is of this program's version.
 func (s *Store) view(ctx context.Context, op string, f func(*sql.Tx) error) error {
-	err := s.ready(ctx)
-	if err == nil {
-		var tx *sql.Tx
-		if tx, err = s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}); err == nil {
-			err = f(tx)
-			_ = tx.Rollback()
+	return s.fault(ctx, op, s.snapshot(ctx, func(tx *sql.Tx) error {
+		var version int
+		err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
+		if err == nil {
+			err = ours(version)
 		}
+		if err != nil {
+			return err
+		}
+		return f(tx)
+	}))
+}
+
+func (s *Store) snapshot(ctx context.Context, f func(*sql.Tx) error) error {
+	if err := s.ready(ctx); err != nil {
+		return err
 	}
-	return s.fault(ctx, op, err)
+	tx, err := s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	return f(tx)
 }
 
 // Get reads one run.
@@ -123,8 +137,8 @@ func (s *Store) List(ctx context.Context, sc store.Scope, f store.Filter, p stor
 		w.and("r.parent = ? AND r.parent <> ''", f.Parent)
 	}
 	w.root(f.Root)
-	w.is("s.outcome = ?", f.Outcome)
-	w.in("s.status IN", f.Statuses)
+	w.is("p.outcome = ?", f.Outcome)
+	w.in("p.status IN", f.Statuses)
 	w.in("r.version NOT IN", f.NotVersions)
 	if f.Held != nil {
 		w.and("(l.until > ?) = ?", s.clock.now(), *f.Held)
@@ -191,7 +205,7 @@ func (s *Store) Read(ctx context.Context, sc store.Scope, id string, q store.Que
 	err = s.view(ctx, "read", func(tx *sql.Tx) error {
 		var n int64
 		var a, b []byte
-		row := tx.QueryRowContext(ctx, "SELECT r.n, l.tails, s.tails FROM run r JOIN lease l ON l.n = r.n JOIN state s ON s.n = r.n"+w.text.String(), w.args...)
+		row := tx.QueryRowContext(ctx, "SELECT r.n, l.tails, p.tails FROM run r JOIN lease l ON l.n = r.n JOIN progress p ON p.n = r.n"+w.text.String(), w.args...)
 		switch err := row.Scan(&n, &a, &b); {
 		case err == sql.ErrNoRows:
 			return store.ErrNotFound

@@ -3,9 +3,10 @@ package sqlite
 // applicationID marks a file as ours ("pawl").
 const applicationID = 0x7061776c
 
-// migrations are applied in order, each in a transaction with its number in user_version. A published one never changes.
+// migrations are applied in order, all that are missing in one transaction, with their number in user_version. A published one
+// never changes.
 //
-// Tables are cut by how often they are written: who a run is (run, head), what it does (state: every step), who holds it
+// Tables are cut by how often they are written: who a run is (run, head), what it does (progress: every step), who holds it
 // (lease: small rows, so that heartbeats do not write states), and what it has left (log: append only).
 var migrations = []string{schema1, schema2}
 
@@ -98,4 +99,10 @@ CREATE TABLE worker (id TEXT PRIMARY KEY, kinds TEXT NOT NULL, until INTEGER NOT
 `
 
 // A row of the step log that tells watchers of its step is part of the event stream too: told is the id of the event before it.
-const schema2 = `ALTER TABLE log ADD COLUMN told INTEGER`
+//
+// A program of version 1 that has the file open does not look at the version again, and would take such a step for an event.
+// Everything that it does with a run needs the table state: under another name it is not found, and the program says so.
+const schema2 = `
+ALTER TABLE log ADD COLUMN told INTEGER;
+ALTER TABLE state RENAME TO progress;
+`

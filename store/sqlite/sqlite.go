@@ -53,21 +53,30 @@ type Store struct {
 	clock  clock
 	looked atomic.Int64 // when other processes' changes were last looked for
 
-	mu     sync.RWMutex // guards closed; held for reading while an operation is handed to the writer
-	closed bool
+	closing chan struct{} // closed by Close: nothing more is handed in, and the writer waits for no other process
+	once    sync.Once
 }
 
-// clock is the wall clock in UTC, since several processes go by the stored times. It does not go back within a process.
-type clock struct{ last atomic.Int64 }
+// clock is the wall clock in UTC, since several processes go by the stored times. Within a process it neither goes back nor
+// stands still: where the wall clock is set back it goes on by the time that passes, where it is set forward it follows.
+type clock struct {
+	start time.Time
+	ahead atomic.Int64 // the most that the wall clock has been ahead of the time since start
+}
 
 func (c *clock) now() int64 {
+	t := time.Now()
+	return c.read(t.UnixNano(), int64(t.Sub(c.start)))
+}
+
+func (c *clock) read(wall, passed int64) int64 {
 	for {
-		last, now := c.last.Load(), time.Now().UnixNano()
-		if now <= last {
-			return last
+		ahead := c.ahead.Load()
+		if wall-passed <= ahead {
+			return passed + ahead
 		}
-		if c.last.CompareAndSwap(last, now) {
-			return now
+		if c.ahead.CompareAndSwap(ahead, wall-passed) {
+			return wall
 		}
 	}
 }
@@ -92,45 +101,63 @@ func (s *Store) fault(ctx context.Context, op string, err error) error {
 
 // ready refuses a read on a closed store or for a caller who has gone.
 func (s *Store) ready(ctx context.Context) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
+	if s.closed() {
 		return errClosed
 	}
 	return ctx.Err()
 }
 
+func (s *Store) closed() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
 // do has the writer carry out an operation, and waits until it is committed.
 func (s *Store) do(ctx context.Context, name string, o *op) error {
 	o.done = make(chan error, 1)
-	if err := s.hand(ctx, o); err != nil {
-		return s.fault(ctx, name, err)
+	answered, err := s.hand(ctx, o)
+	if !answered && !o.state.CompareAndSwap(waiting, left) {
+		err = <-o.done // it is being written: the outcome comes soon
 	}
-	select {
-	case err := <-o.done:
-		return s.fault(ctx, name, err)
-	case <-ctx.Done():
-	}
-	if o.state.CompareAndSwap(waiting, left) {
-		return s.fault(ctx, name, context.Cause(ctx)) // the writer will pass it by
-	}
-	return s.fault(ctx, name, <-o.done) // it is being written: the outcome comes soon
+	return s.fault(ctx, name, err)
 }
 
-func (s *Store) hand(ctx context.Context, o *op) error {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.closed {
-		return errClosed
+// hand gives an operation to the writer and waits for the answer; there is none when the caller leaves or the store is closed
+// before it has come.
+func (s *Store) hand(ctx context.Context, o *op) (answered bool, err error) {
+	if !o.look {
+		s.writer.callers.Add(1)
+		defer s.writer.callers.Add(-1)
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if err := s.ready(ctx); err != nil {
+		return false, err
 	}
 	select {
 	case s.writer.ops <- o:
-		return nil
+	default: // many are waiting
+		select {
+		case s.writer.ops <- o:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-s.closing:
+			return false, errClosed
+		}
+	}
+	var gone chan struct{}
+	if s.closed() { // only then the writer may have gone without it
+		gone = s.writer.gone
+	}
+	select {
+	case err := <-o.done:
+		return true, err
 	case <-ctx.Done():
-		return ctx.Err()
+		return false, ctx.Err()
+	case <-gone:
+		return false, errClosed
 	}
 }
 
@@ -148,7 +175,7 @@ const look = 100 * time.Millisecond
 // Watch tells of this process's changes by run, and that another process has changed something.
 func (s *Store) Watch(ctx context.Context) iter.Seq2[string, error] {
 	return s.hub.Watch(ctx, look, func(ctx context.Context) error {
-		last, now := s.looked.Load(), time.Now().UnixNano()
+		last, now := s.looked.Load(), s.clock.now()
 		if now-last < int64(look)*3/4 || !s.looked.CompareAndSwap(last, now) {
 			return nil // another watcher has just looked
 		}
@@ -156,17 +183,13 @@ func (s *Store) Watch(ctx context.Context) iter.Seq2[string, error] {
 	})
 }
 
-// Close waits for what has been handed in, brings the log into the file and lets go of it.
-func (s *Store) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil
-	}
-	s.closed = true
-	close(s.writer.ops)
-	s.mu.Unlock()
-	<-s.writer.gone
-	s.hub.Close(s.fault(context.Background(), "watch", errClosed))
-	return errors.Join(s.reads.Close(), s.writer.close())
+// Close has what was handed in written, unless another process is writing, brings the log into the file and lets go of it.
+func (s *Store) Close() (err error) {
+	s.once.Do(func() {
+		close(s.closing)
+		<-s.writer.gone
+		s.hub.Close(s.fault(context.Background(), "watch", errClosed))
+		err = errors.Join(s.reads.Close(), s.writer.close())
+	})
+	return err
 }

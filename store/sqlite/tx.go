@@ -20,6 +20,7 @@ type tx struct {
 	runs    map[string]*run
 	kinds   map[string]int64
 	workers map[string]presence
+	damaged map[int64]bool // runs that could not be read: no claim looks at them again
 }
 
 // remembered is how many runs the writer keeps in mind.
@@ -140,8 +141,8 @@ func collect[T any](rows *sql.Rows, scan func(scan func(...any) error) (T, error
 
 const loadRun = `
 SELECT r.n, r.tenant, r.root, r.key, r.workflow, r.version, r.priority,
-	l.kind, l.ended, l.epoch, l.inbox, l.worker, l.until, l.due, l.expires, l.tails, s.tails
-FROM run r JOIN lease l ON l.n = r.n JOIN state s ON s.n = r.n WHERE r.id = ?`
+	l.kind, l.ended, l.epoch, l.inbox, l.worker, l.until, l.due, l.expires, l.tails, p.tails
+FROM run r JOIN lease l ON l.n = r.n JOIN progress p ON p.n = r.n WHERE r.id = ?`
 
 // load brings a run to mind; nil: there is none.
 func (t *tx) load(id string) (*run, error) {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"runtime"
@@ -35,40 +36,50 @@ const (
 
 // writer owns the only connection that writes. Its goroutine starts in Open and ends in Close.
 type writer struct {
-	s    *Store
-	db   *sql.DB
-	conn *sql.Conn
-	turn turnstile
-	busy time.Duration
-	ops  chan *op
-	gone chan struct{}
-	tx   tx
+	s       *Store
+	db      *sql.DB
+	conn    *sql.Conn // nil when it had to be given up
+	turn    turnstile
+	busy    time.Duration
+	ops     chan *op
+	callers atomic.Int64 // who want the answer to an operation
+	gone    chan struct{}
+	tx      tx
 
 	prepared map[string]*sql.Stmt
 	groups   int   // committed so far
 	version  int64 // PRAGMA data_version: it moves when another connection has written
 }
 
-// loop turns operations into commits until the channel is closed.
+// loop turns operations into commits until the store is closed, and then those that have been handed in.
 func (w *writer) loop() {
 	defer close(w.gone)
-	for o := range w.ops {
-		if o.look {
-			o.done <- w.foreign()
-			continue
+	for {
+		select {
+		case o := <-w.ops:
+			w.group(o)
+		case <-w.s.closing:
+			for len(w.ops) > 0 {
+				w.group(<-w.ops)
+			}
+			return
 		}
-		w.group(o)
 	}
 }
 
 // group commits the first operation and all that are waiting behind it.
 func (w *writer) group(first *op) {
-	if err := w.begin(); err != nil {
+	if first.look {
+		first.done <- w.look()
+		return
+	}
+	switch err := w.begin(); {
+	case errors.Is(err, errLeft): // the first by its caller; who comes now is not told so
+		return
+	case err != nil:
 		failed := []*op{first} // and all that have waited behind it: each on its own would wait as long again
 		for range len(w.ops) {
-			if o := <-w.ops; o != nil {
-				failed = append(failed, o)
-			}
+			failed = append(failed, <-w.ops)
 		}
 		for _, o := range failed {
 			if o.state.CompareAndSwap(waiting, taken) {
@@ -105,7 +116,11 @@ func (w *writer) group(first *op) {
 		w.fail(group, fatal)
 	default:
 		w.rollback()
-		for _, o := range group {
+		for i, o := range group {
+			if err := w.begin(); err != nil { // nor would it work for the others
+				w.fail(group[i:], err)
+				return
+			}
 			w.alone(o)
 		}
 	}
@@ -119,7 +134,7 @@ func (w *writer) next(count int) *op {
 	for range 2 {
 		select {
 		case o := <-w.ops:
-			return o // nil when the channel is closed
+			return o
 		default:
 			runtime.Gosched()
 		}
@@ -129,11 +144,8 @@ func (w *writer) next(count int) *op {
 
 // alone repeats one operation of a group that could not be committed as a whole.
 func (w *writer) alone(o *op) {
-	err := w.begin()
-	if err == nil {
-		o.guard, o.err = true, nil
-		err = w.tx.carryOut(o)
-	}
+	o.guard, o.err = true, nil
+	err := w.tx.carryOut(o)
 	if err == nil {
 		err = w.commit()
 	}
@@ -160,22 +172,11 @@ func (w *writer) fail(group []*op, err error) {
 
 // begin waits for its turn among the processes, then for the lock of the file.
 func (w *writer) begin() error {
-	deadline := time.Now().Add(w.busy)
-	if err := w.patiently(deadline, w.turn.take); err != nil {
-		return err
+	err := w.lock()
+	if err == nil {
+		err = w.foreign()
 	}
-	defer w.turn.pass()
-	err := w.patiently(deadline, func() (bool, error) {
-		err := w.exec("BEGIN IMMEDIATE")
-		if isBusy(err) {
-			return false, nil
-		}
-		return err == nil, err
-	})
 	if err != nil {
-		return err
-	}
-	if err := w.foreign(); err != nil {
 		w.rollback()
 		return err
 	}
@@ -183,41 +184,99 @@ func (w *writer) begin() error {
 	return nil
 }
 
-// patiently repeats try until it works or fails. SQLite's own busy handler sleeps ever longer and starves beside a busy
-// writer, so this one asks every millisecond; and it goes on looking for changes, for those who watch.
-func (w *writer) patiently(deadline time.Time, try func() (bool, error)) error {
+func (w *writer) lock() error {
+	deadline := time.Now().Add(w.busy)
+	if err := w.patiently(deadline, w.wanted, w.turn.take); err != nil {
+		return err
+	}
+	defer w.turn.pass()
+	return w.patiently(deadline, w.wanted, func() error {
+		if err := w.connect(context.Background()); err != nil {
+			return err
+		}
+		return w.exec("BEGIN IMMEDIATE")
+	})
+}
+
+// connect opens the connection if there is none.
+func (w *writer) connect(ctx context.Context) (err error) {
+	if w.conn == nil {
+		w.conn, err = w.db.Conn(ctx)
+	}
+	return err
+}
+
+// patiently repeats try while others are busy, as long as it is wanted. SQLite's own busy handler sleeps ever longer and
+// starves beside a busy writer, so this one asks every millisecond.
+func (w *writer) patiently(deadline time.Time, wanted func(tries int) error, try func() error) error {
 	for i := 1; ; i++ {
-		if ok, err := try(); ok || err != nil {
+		if err := try(); !isBusy(err) {
+			return err
+		}
+		if err := wanted(i); err != nil {
 			return err
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("another process has been writing for %v", w.busy)
 		}
-		if i%50 == 0 {
-			if err := w.foreign(); err != nil {
-				return err
-			}
-		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// foreign notices that another connection has written: what is remembered here may be old, and any run may have changed.
+// errLeft ends the wait for a lock that nobody needs any more.
+var errLeft = errors.New("the callers have left")
+
+// wanted tells why not to wait any longer. The writer goes on looking for changes meanwhile, for those who watch.
+func (w *writer) wanted(tries int) error {
+	if w.s.closed() {
+		return errClosed
+	}
+	if w.callers.Load() == 0 {
+		return errLeft
+	}
+	if tries%50 == 0 {
+		return w.look()
+	}
+	return nil
+}
+
+// look is foreign outside of a transaction, where it may find the file busy: then the next look will see.
+func (w *writer) look() error {
+	if w.conn == nil {
+		return nil
+	}
+	if err := w.foreign(); !isBusy(err) {
+		return err
+	}
+	return nil
+}
+
+// foreign notices that another connection has written: what is remembered here may be old, any run may have changed, and
+// a newer program may have made another database of it.
 func (w *writer) foreign() error {
-	st, err := w.stmt("PRAGMA data_version")
+	var v, version int64
+	if err := w.ask("PRAGMA data_version", &v); err != nil || v == w.version {
+		return err
+	}
+	if err := w.ask("PRAGMA user_version", &version); err != nil {
+		return err
+	}
+	if err := ours(int(version)); err != nil {
+		return err // w.version stays, so that the next one is refused too
+	}
+	w.version = v
+	w.tx.forget()
+	w.s.hub.Tell("")
+	return nil
+}
+
+// ask reads one number.
+func (w *writer) ask(text string, to *int64) error {
+	st, err := w.stmt(text)
 	if err != nil {
 		return err
 	}
-	var v int64
-	if err := st.QueryRow().Scan(&v); err != nil {
-		return err
-	}
-	if v != w.version {
-		w.version = v
-		w.tx.forget()
-		w.s.hub.Tell("")
-	}
-	return nil
+	return st.QueryRow().Scan(to)
 }
 
 // commit makes the group durable. Where it fails for want of room or of a lock nothing is written; after any other fault
@@ -234,16 +293,35 @@ func (w *writer) commit() error {
 	return fmt.Errorf("%w: %s: %w", store.ErrUnknown, w.s.path, explain(w.s.path, err))
 }
 
-// rollback also forgets what the group had brought into memory. SQLite may have rolled back by itself: no error then.
+// rollback also forgets what the group had brought into memory. Where it fails, and not because SQLite has rolled back by
+// itself, the connection is given up: it would keep the lock, and begin nothing any more.
 func (w *writer) rollback() {
-	_ = w.exec("ROLLBACK")
+	if err := w.exec("ROLLBACK"); err != nil && !strings.Contains(err.Error(), "no transaction is active") {
+		w.hangUp()
+	}
 	w.tx.forget()
+}
+
+// hangUp closes the connection; the next begin opens another.
+func (w *writer) hangUp() {
+	if w.conn == nil {
+		return
+	}
+	for _, st := range w.prepared {
+		_ = st.Close()
+	}
+	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // database/sql closes it, rather than keep it for another time
+	_ = w.conn.Close()
+	w.conn, w.prepared, w.version = nil, map[string]*sql.Stmt{}, -1
 }
 
 // stmt prepares each statement once.
 func (w *writer) stmt(text string) (*sql.Stmt, error) {
 	if st := w.prepared[text]; st != nil {
 		return st, nil
+	}
+	if w.conn == nil {
+		return nil, sql.ErrConnDone
 	}
 	st, err := w.conn.PrepareContext(context.Background(), text)
 	if err == nil {
@@ -262,16 +340,16 @@ func (w *writer) exec(text string, args ...any) error {
 
 // close is for after the loop. A checkpoint that cannot be made now is made by whoever opens the file next.
 func (w *writer) close() error {
-	_, _ = w.conn.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
-	for _, st := range w.prepared {
-		_ = st.Close()
-	}
-	return errors.Join(w.conn.Close(), w.db.Close(), w.turn.close())
+	_ = w.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	w.hangUp()
+	return errors.Join(w.db.Close(), w.turn.close())
 }
 
 // The drivers have no error type in common, but SQLite's own words.
 func isBusy(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "database is locked") || strings.Contains(err.Error(), "table is locked"))
+	return err != nil && (errors.Is(err, errTaken) || strings.Contains(err.Error(), "database is locked") || strings.Contains(err.Error(), "table is locked"))
 }
+
+func isDamage(err error) bool { return err != nil && strings.Contains(err.Error(), "malformed") }
 
 func isFull(err error) bool { return err != nil && strings.Contains(err.Error(), "disk is full") }

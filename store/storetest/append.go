@@ -57,8 +57,29 @@ var appendCases = []kase{
 		l.same("by key", len(l.read("r", store.Query{Stream: store.Event, Key: "k"})), 101)
 		l.same("receipt", l.append(r, store.Batch{Rows: []store.Row{told("x"), event("y")}}).Seqs, []int64{int64(len(steps)) + 1, int64(len(events)) + 2})
 		l.is(l.s.Apply(l.ctx, store.Change{Run: "r", Epoch: r.Epoch + 1, Add: []store.Row{told("stale")}}), store.ErrStale)
-		l.is(l.s.Apply(l.ctx, store.Change{Run: "r", Epoch: r.Epoch, Add: []store.Row{{Stream: store.Call, Told: true}}}), store.ErrNotFound)
 		l.same("nothing more", len(l.read("r", store.Query{Stream: store.Event})), len(events)+2)
+	}},
+	// Only a step is told, and a stream that there is not takes nothing, by whichever way a row comes: watchers would be shown
+	// what is none of theirs. All that came with such a row is refused with it.
+	{name: "rows that go nowhere", run: func(l *law) {
+		l.create(run("r"))
+		r := l.claim("r")
+		for _, odd := range []store.Row{{Stream: store.Call, Told: true}, {Stream: store.Event, Told: true}, {Stream: "none"}} {
+			rows := append(step("good"), odd)
+			n := run("n")
+			n.Add = rows
+			l.is(l.s.Create(l.ctx, n), store.ErrNotFound)
+			l.is(l.s.Apply(l.ctx, store.Change{Run: "r", Epoch: r.Epoch, Add: rows}), store.ErrNotFound)
+			l.is(l.s.Apply(l.ctx, store.Change{Run: "r", Create: []store.NewRun{n}}), store.ErrNotFound)
+			l.is(l.s.Apply(l.ctx, store.Change{Run: "r", Letters: []store.Letter{{Run: "r", Add: rows}}}), store.ErrNotFound)
+			rec, err := l.s.Append(l.ctx, store.Lease{Run: "r", Epoch: r.Epoch}, store.Batch{Rows: rows})
+			l.is(err, store.ErrNotFound)
+			l.same("receipt", len(rec.Seqs), 0)
+		}
+		l.gone("n")
+		for _, stream := range []store.Stream{store.Step, store.Event, store.Call} {
+			l.same(string(stream), len(l.read("r", store.Query{Stream: stream})), 0)
+		}
 	}},
 	// Fenced like everything else of the holder.
 	{name: "fence", run: func(l *law) {

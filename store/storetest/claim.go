@@ -1,6 +1,10 @@
 package storetest
 
 import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"pawl/store"
@@ -117,6 +121,43 @@ var claimCases = []kase{
 		if next <= 0 || next > time.Minute {
 			l.Fatalf("due in a minute, but next is %v", next)
 		}
+	}},
+	// Many runs that move in one call are found again, each when it is due: a run that is lost from sight is never worked on.
+	{name: "after many changes", run: func(l *law) {
+		rnd := rand.New(rand.NewPCG(3, 10))
+		epochs := map[string]int64{}
+		due := map[string]time.Duration{}
+		after := func() time.Duration { return time.Duration(1+rnd.IntN(1000)) * time.Hour }
+		var ns []store.NewRun
+		for i := range 30 {
+			n := run(fmt.Sprintf("r%02d", i))
+			n.After = after()
+			due[n.ID] = n.After
+			ns = append(ns, n)
+		}
+		l.create(ns...)
+		for range 30 {
+			var cs []store.Change
+			for _, i := range rnd.Perm(len(ns))[:2+rnd.IntN(10)] {
+				id := ns[i].ID
+				due[id] = after()
+				cs = append(cs, store.Change{Run: id, Epoch: epochs[id], Takeover: true, Row: []byte("x"), After: due[id]})
+				epochs[id]++
+			}
+			l.apply(cs...)
+			first := slices.Min(slices.Collect(maps.Values(due)))
+			_, next, err := l.s.Claim(l.ctx, store.Claim{Worker: "w", Hold: long})
+			l.ok(err)
+			if next > first || next < first-time.Hour {
+				l.Fatalf("the first is due in %v, but next is %v", first, next)
+			}
+		}
+		var wake []store.Change
+		for _, i := range rnd.Perm(len(ns))[:20] {
+			wake = append(wake, store.Change{Run: ns[i].ID, Letters: []store.Letter{letter(ns[i].ID, "x")}})
+		}
+		l.apply(wake...)
+		l.same("claims", len(l.claims(store.Claim{Max: 30})), 20)
 	}},
 	// Max 0 only looks and announces.
 	{name: "max 0", run: func(l *law) {

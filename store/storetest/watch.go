@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"pawl/store"
@@ -178,6 +180,31 @@ var lifeCases = []kase{
 		l.same("seq", l.append(r, store.Batch{Rows: append(step("3"), store.Row{Stream: store.Blob, Key: "b"})}).Seqs, []int64{3, 1})
 		n.ID = "n"
 		l.taken(l.s.Create(l.ctx, n), "r")
+	}},
+	// Closing cuts no write in half and leaves no caller without an answer: what was acknowledged is there, what was refused is not.
+	{name: "closed while writing", needs: func(o Options) bool { return o.Reopen != nil }, run: func(l *law) {
+		l.create(run("r"))
+		lease, s := store.Lease{Run: "r", Epoch: l.claim("r").Epoch}, l.s
+		var written atomic.Int64
+		var writers sync.WaitGroup
+		for range 20 {
+			writers.Go(func() {
+				for {
+					if _, err := s.Append(l.ctx, lease, store.Batch{Rows: step("x")}); errors.Is(err, store.ErrUnavailable) {
+						return
+					} else if err != nil {
+						l.Error(err)
+						return
+					}
+					written.Add(1)
+				}
+			})
+		}
+		l.soon("writes", func() bool { return written.Load() > 50 || l.Failed() })
+		l.s = l.o.Reopen(l.T, s)
+		l.Cleanup(func() { _ = l.s.Close() })
+		writers.Wait()
+		l.same("rows", int64(len(l.read("r", store.Query{Stream: store.Step}))), written.Load())
 	}},
 	// Check finds nothing wrong with a healthy store, and has something to say.
 	{name: "check", run: func(l *law) {

@@ -22,6 +22,9 @@ type Lease struct {
 	Until, Due, Expires int64
 }
 
+// Remembered is how long a worker that is not heard of any more is known: one that was only held up comes back as what it was.
+const Remembered = time.Hour
+
 // Held tells whether a live lease holds the run.
 func (l *Lease) Held(now int64) bool { return l.Until > now }
 
