@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"runtime"
@@ -21,6 +24,7 @@ type bulkFlags struct {
 	in, column, out string
 	workers         int
 	overwrite       bool
+	anyColumn       bool
 }
 
 // ncoCommands are the commands that only a program with our workflow nco has.
@@ -81,6 +85,7 @@ func (c *call) bulkCommand() *cobra.Command {
 	flags.StringVar(&f.out, "out", "", "where the coded rows go, a `FILE`")
 	flags.IntVar(&f.workers, "workers", 0, "code so many rows at a time (`N`; default: one for each processor)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace an output that is there, and throw away the part of another job")
+	flags.BoolVar(&f.anyColumn, "any-column", false, "code the column even where most of its cells look like ids or numbers")
 	_ = cmd.MarkFlagFilename("in", "csv")
 	_ = cmd.MarkFlagFilename("out", "csv")
 	return c.withCatalog(cmd)
@@ -104,7 +109,7 @@ func (c *call) bulk(ctx context.Context, f bulkFlags) error {
 		return err
 	}
 	c.say.status("reading " + f.in)
-	file, err := surveyBulk(ctx, f.in, in, f.column)
+	file, err := surveyBulk(ctx, f.in, in, f.column, f.anyColumn)
 	c.say.status("")
 	if err != nil {
 		return err
@@ -125,7 +130,14 @@ func (c *call) bulk(ctx context.Context, f bulkFlags) error {
 	if err != nil {
 		return err
 	}
-	job := bulkJob{Input: file.hash, Rows: file.rows, Column: file.header[file.column], Workflow: w.ID(), Catalog: agent.Catalog.Hash()}
+	program, err := programHash()
+	if err != nil {
+		return err
+	}
+	job := bulkJob{
+		Input: file.hash, Rows: file.rows, Column: file.header[file.column], Workflow: w.ID(), Catalog: agent.Catalog.Hash(),
+		Program: program,
+	}
 	known := memo{code: func(ctx context.Context, text string) (nco.Output, error) {
 		return pawl.Execute(ctx, graph, nco.Input{Text: text})
 	}}
@@ -225,6 +237,24 @@ func bulkCount(out string, head []byte, input *bulkInput) (bulkTally, error) {
 	defer f.Close()
 	t, _, err := recall(f, head, input)
 	return t, err
+}
+
+// programHash is the SHA-256 of the program that runs, in hex.
+func programHash() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("where this program is: %w", err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("this program: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("this program: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // bulkEnd is what a job has come to.

@@ -34,8 +34,8 @@ type bulkFile struct {
 }
 
 // surveyBulk looks through the whole input before anything is done: it must be CSV, and the column must be one that can
-// hold descriptions of work. Errors name the file and the lines or columns.
-func surveyBulk(ctx context.Context, name string, in io.Reader, column string) (*bulkFile, error) {
+// hold descriptions of work, if not any will do. Errors name the file and the lines or columns.
+func surveyBulk(ctx context.Context, name string, in io.Reader, column string, anyColumn bool) (*bulkFile, error) {
 	hash := sha256.New()
 	tee := bufio.NewReaderSize(io.TeeReader(in, hash), 64<<10)
 	if b, _ := tee.Peek(2); bytes.Equal(b, []byte{0xFF, 0xFE}) || bytes.Equal(b, []byte{0xFE, 0xFF}) {
@@ -58,6 +58,9 @@ func surveyBulk(ctx context.Context, name string, in io.Reader, column string) (
 				return nil, brokenFile(name, faults, total)
 			}
 			f.hash = hex.EncodeToString(hash.Sum(nil))
+			if anyColumn {
+				return f, nil
+			}
 			return f, refuseColumn(name, f, looks)
 		case err != nil && !broken:
 			return nil, fmt.Errorf("%s: %w", name, err)

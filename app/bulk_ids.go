@@ -49,7 +49,7 @@ func refuseColumn(name string, f *bulkFile, looks []columnLook) error {
 	if cs := f.better(looks); len(cs) > 0 {
 		better = "they may be in: " + namesOf(cs)
 	}
-	return invalid("--column: the column %s of %s does not hold descriptions of work: %d of its %d cells that are not empty (%d %%) look like ids or numbers, such as %s; %s",
+	return invalid("--column: the column %s of %s does not hold descriptions of work: %d of its %d cells that are not empty (%d %%) look like ids or numbers, such as %s; %s. To code it all the same: --any-column",
 		shortened(f.header[f.column]), name, l.ids, l.filled, 100*l.ids/l.filled, strings.Join(l.examples, ", "), better)
 }
 

@@ -29,6 +29,7 @@ type bulkJob struct {
 	Column   string `json:"column"`
 	Workflow string `json:"workflow"` // name@version
 	Catalog  string `json:"catalog"`  // its hash
+	Program  string `json:"program"`  // SHA-256 of the program that codes, in hex: another one may code otherwise
 	// Finished is the size of the output in bytes, once only its name is missing.
 	Finished int64 `json:"finished,omitempty"`
 }
@@ -202,6 +203,7 @@ func (j bulkJob) differs(other bulkJob) string {
 	say("the column", shortened(other.Column), shortened(j.Column))
 	say("the workflow", other.Workflow, j.Workflow)
 	say("the catalogue (hash)", brief(other.Catalog), brief(j.Catalog))
+	say("the program (SHA-256)", brief(other.Program), brief(j.Program))
 	say("the number of rows", strconv.Itoa(other.Rows), strconv.Itoa(j.Rows))
 	return strings.Join(parts, "; ")
 }

@@ -26,7 +26,7 @@ func bulkOf(t *testing.T, dir string, overwrite bool) *bulk {
 		t.Fatal(err)
 	}
 	defer survey.Close()
-	file, err := surveyBulk(t.Context(), in, survey, "job, or title")
+	file, err := surveyBulk(t.Context(), in, survey, "job, or title", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +180,7 @@ func TestBulkOtherJob(t *testing.T) {
 		"column":   {func(j *bulkJob) { j.Column = "id" }, `the column was "id" and is "job, or title"`},
 		"workflow": {func(j *bulkJob) { j.Workflow = "nco@1" }, "the workflow was nco@1 and is nco@test"},
 		"catalog":  {func(j *bulkJob) { j.Catalog = "ff" }, "the catalogue (hash) was ff and is"},
+		"program":  {func(j *bulkJob) { j.Program = "ee" }, "the program (SHA-256) was ee and is"},
 		"rows":     {func(j *bulkJob) { j.Rows = 1 }, "the number of rows was 1 and is 5"},
 		"none":     {nil, "there is no "},
 		"torn":     {nil, "cannot be read"},

@@ -179,6 +179,14 @@ func TestBulkRefuses(t *testing.T) {
 	}
 	put(t, s.dir, "in.csv", "a,b\ncook,1\nE2,3\n,4\n-,5\nHR,6\ndriver,7\n")
 	s.want(0, "nco", "--in", filepath.Join(s.dir, "in.csv"), "--column", "a", "--out", filepath.Join(s.dir, "out.csv"))
+	put(t, s.dir, "in.csv", "who,a\n1,HR\n2,IT\n3,cook\n")
+	args := []string{"nco", "--in", filepath.Join(s.dir, "in.csv"), "--column", "a", "--out", filepath.Join(s.dir, "any.csv")}
+	if got := s.want(exitUsage, args...); !strings.Contains(got.err, "--any-column") {
+		t.Error(got.err)
+	}
+	if got := s.want(0, append(args, "--any-column")...); !strings.Contains(got.out, "rows 3") {
+		t.Error(got.out)
+	}
 }
 
 // TestBulkFlags: wrong usage in one line.
@@ -243,7 +251,7 @@ func TestBulkCatalog(t *testing.T) {
 	}
 	put(t, s.dir, "out.csv.part.json", string(side))
 	got := s.want(exitConflict, append(args, path("more.csv"))...)
-	for _, says := range []string{"out.csv.part is of another job", "the input", "the catalogue", "the workflow", "--overwrite"} {
+	for _, says := range []string{"out.csv.part is of another job", "the input", "the catalogue", "the workflow", "the program", "--overwrite"} {
 		if !strings.Contains(got.err, says) {
 			t.Errorf("%q is not in %s", says, got.err)
 		}

@@ -201,7 +201,10 @@ func (a Agent) finish(s State, e pawl.Ending) (Output, error) {
 	}
 	o.Question, o.Choices = s.Verdict.Message, append(o.Choices, s.Verdict.Choices...)
 	ended := "The turns are spent."
-	if s.Unanswered {
+	switch {
+	case a.Turns < 0:
+		ended = "Nobody could be asked."
+	case s.Unanswered:
 		ended = "Nobody answered in time."
 	}
 	o.Reason = strings.TrimSpace(ended + " " + s.Verdict.Directive)

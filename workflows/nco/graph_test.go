@@ -243,11 +243,12 @@ func TestEmptyAnswerDoesNotMatch(t *testing.T) {
 
 // The cap of turns: the last question is not asked when nobody could use its answer any more.
 func TestTurnCap(t *testing.T) {
+	ends := map[bool]string{true: "Nobody could be asked.", false: "The turns are spent."}
 	for turns, want := range map[int]int{-1: 0, 1: 1, 2: 2, 0: 5} {
 		p := play{Agent: agent(t, small(t)), answers: slices.Repeat([]string{"hm"}, 20)}
 		p.Turns = turns
 		out := p.run(t, "driver")
-		if len(p.asked) != want || out.Turns != want || out.Status != MoreInfo || out.Question == "" || !strings.Contains(out.Reason, "turns are spent") {
+		if len(p.asked) != want || out.Turns != want || out.Status != MoreInfo || out.Question == "" || !strings.Contains(out.Reason, ends[turns < 0]) {
 			t.Errorf("Turns %d: %d questions, %+v", turns, len(p.asked), out)
 		}
 	}
