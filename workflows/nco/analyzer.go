@@ -192,6 +192,7 @@ func (t *trial) together() *Verdict {
 		}
 	}
 	if len(families) == 1 {
+		t.general()
 		if n := len(t.near); n > maxCodes {
 			t.think("Margins: all %d are of the family %s; the description does not tell them apart.", n, best.Metadata.FamilyTitle)
 			t.near = t.near[:maxCodes]
@@ -207,6 +208,26 @@ func (t *trial) together() *Verdict {
 		return t.ask("Too many candidates fit equally well.")
 	}
 	return nil
+}
+
+// general takes entries of a trade that was never said off the list, "(Mines)" for example, wherever one without a trade is
+// as good.
+func (t *trial) general() {
+	foreign := func(s support) bool { return len(t.foreign(s)) > 0 }
+	if !slices.ContainsFunc(t.near, func(s support) bool { return !foreign(s) }) {
+		return
+	}
+	t.near = slices.DeleteFunc(slices.Clone(t.near), foreign)
+}
+
+// foreign are the words of the trade in a title, "(Mines)" for example, where nothing was said of it.
+func (t *trial) foreign(s support) []word {
+	_, trade, _ := strings.Cut(s.Metadata.Title, "(")
+	words := t.lexicon.telling(trade)
+	if slices.ContainsFunc(words, func(w word) bool { return has(t.own.content, w) }) {
+		return nil
+	}
+	return words
 }
 
 // decide: one clear winner, or up to three that stand together in one division.

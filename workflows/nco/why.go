@@ -56,6 +56,11 @@ func (t *trial) lacks(s support) string {
 			unsaid = append(unsaid, w)
 		}
 	}
+	for _, w := range t.foreign(s) {
+		if !has(unsaid, w) {
+			unsaid = append(unsaid, w)
+		}
+	}
 	for _, w := range t.own.content {
 		if !has(s.words, w) {
 			missing = append(missing, w)

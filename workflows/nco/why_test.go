@@ -32,6 +32,24 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// An entry of a trade that was not said is no answer beside one without a trade, and is one where the trade was said.
+func TestTradeNotSaid(t *testing.T) {
+	c := load(t, "code,title,description\n8332.0100,Lorry Driver,drives lorries\n8332.0200,Lorry Driver (Mines),drives lorries\n")
+	a := agent(t, c)
+	a.Turns = -1
+	for text, code := range map[string]string{"lorry driver": "8332.0100", "lorry driver in the mines": "8332.0200"} {
+		if out := matched(t, a, text); len(out.Codes) != 1 || out.Codes[0].Code != code {
+			t.Errorf("%q: %+v", text, out.Codes)
+		}
+	}
+	a = agent(t, load(t, "code,title\n8332.0200,Tram Car Driver (Mines)\n8332.0100,Driver Truck\n"))
+	a.Turns = -1
+	out := matched(t, a, "I drive a lorry")
+	if why := strings.Join(out.Why, "\n"); len(out.Codes) != 1 || !strings.Contains(why, `Nothing was said of "Mines"`) {
+		t.Errorf("%+v", out)
+	}
+}
+
 // A person overrules: with the code from the start, or as an answer. The code is checked, recorded as decided, and nothing is
 // judged.
 func TestPersonDecides(t *testing.T) {
