@@ -91,8 +91,11 @@ func (c *call) runs(ctx context.Context, ws ...*pawl.Workflow) (pawl.Runs, error
 	if err := c.openStore(ctx); err != nil {
 		return nil, err
 	}
-	// A person waits at the terminal: a disk that is full is said soon. The run goes on whenever there is space.
-	e, err := engine.New(c.store, ws, engine.Config{Outage: 3 * time.Second, Trace: engine.Trace{Fault: c.say.fault}})
+	conf, err := c.engineConfig()
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(c.store, ws, conf)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (c *call) root() *cobra.Command {
 			addSetting(flags, s)
 		}
 	}
-	root.AddCommand(c.runCommand(), c.runsCommand(), c.graphCommand(), c.workflowsCommand(), c.doctorCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.workCommand(), c.runsCommand(), c.graphCommand(), c.workflowsCommand(), c.doctorCommand(), c.versionCommand())
 	root.AddCommand(c.ncoCommands()...)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultHelpCmd()
@@ -295,7 +295,7 @@ func (c *call) detached(ctx context.Context, s pawl.Started) error {
 	case alive:
 		c.say.line("there is a live worker, but it has not taken the run; work it here with: %s", next)
 	default:
-		c.say.line("no live worker can take it; work it here with: %s", next)
+		c.say.line("no live worker can take it; start one with: %s; or work it here with: %s", c.again("work"), next)
 	}
 	if c.json {
 		c.out.record(result{Type: "result", Run: &s.Run, Existing: s.Existing, Command: next})

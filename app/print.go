@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"golang.org/x/term"
@@ -177,12 +178,12 @@ type voice struct {
 	live     bool // the terminal can redraw a line
 	color    bool
 	shown    string
-	said     map[string]bool // faults that were told
+	said     map[string]time.Time // faults that were told
 }
 
 func newVoice(w io.Writer, env func(string) string) *voice {
 	_, ok := screen(w)
-	v := &voice{w: w, terminal: ok, said: map[string]bool{}}
+	v := &voice{w: w, terminal: ok, said: map[string]time.Time{}}
 	v.live = ok && env("TERM") != "dumb" && (runtime.GOOS != "windows" || env("WT_SESSION") != "" || env("TERM") != "")
 	v.color = v.live && env("NO_COLOR") == ""
 	return v
@@ -235,12 +236,24 @@ func (v *voice) prompt(text string) {
 	fmt.Fprint(v.w, text)
 }
 
-// fault tells a trouble that the engine goes on in spite of, once.
+// A trouble that stays is told again after a while. So many different ones are remembered.
+const (
+	faultAgain = time.Minute
+	faultsKept = 1000
+)
+
+// fault tells a trouble that the engine goes on in spite of.
 func (v *voice) fault(op string, err error) {
 	text := oneLine(fmt.Sprintf("trouble (%s): %v", op, err), 300)
+	now := time.Now()
 	v.mu.Lock()
-	known := v.said[text]
-	v.said[text] = true
+	last, known := v.said[text]
+	if known = known && now.Sub(last) < faultAgain; !known {
+		if len(v.said) >= faultsKept {
+			clear(v.said)
+		}
+		v.said[text] = now
+	}
 	v.mu.Unlock()
 	if !known {
 		v.raw(text)

@@ -138,7 +138,7 @@ func (v *visit) is(en *entry, key string, kinds ...string) error {
 // try makes the physical tries of a call.
 func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn func(context.Context) ([]byte, error), admit func()) ([]byte, error) {
 	for {
-		give, err := v.slot(ctx, c)
+		give, err := v.slots(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -304,18 +304,42 @@ func (v *visit) park(w machine.Wait) {
 	v.closeLocked(pawl.ErrParked)
 }
 
-// slot takes the shared limit of a call; give returns it.
-func (v *visit) slot(ctx context.Context, c host.Call) (give func(), err error) {
-	if c.Limit == "" {
-		return func() {}, nil
-	}
-	l, ok := v.h.e.c.Limits[c.Limit]
-	if !ok {
+// slots takes the shared limits of a call: the one that it names, and those of the meters that it charges. They are taken in
+// the order of their names, so that calls that want the same ones never wait for each other. give returns them.
+func (v *visit) slots(ctx context.Context, c host.Call) (give func(), err error) {
+	limits := v.h.e.c.Limits
+	if _, ok := limits[c.Limit]; !ok && c.Limit != "" {
 		return nil, pawl.Permanent(invalid("call %q: no limit %q is configured", c.Key, c.Limit))
 	}
+	var names []string
+	for name := range limits {
+		if name == c.Limit || c.Charge[name] > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	var taken []func()
+	give = func() {
+		for _, g := range slices.Backward(taken) {
+			g()
+		}
+	}
+	for _, name := range names {
+		g, err := v.slot(ctx, c.Key, name, limits[name])
+		if err != nil {
+			give()
+			return nil, err
+		}
+		taken = append(taken, g)
+	}
+	return give, nil
+}
+
+// slot takes one shared limit, and sits or parks until there is room in it.
+func (v *visit) slot(ctx context.Context, key, name string, l Limit) (give func(), err error) {
 	// A call that was left behind holds its place beside the one that is made again.
-	holder := fmt.Sprintf("%s/%d/%d/%d/%s", v.h.run.ID, v.h.lease.Epoch, v.rec.Visit, v.rec.Try, c.Key)
-	slot := store.Slot{Limit: c.Limit, Holder: holder, Every: l.Every, Burst: max(l.Burst, 1), Max: l.Max, Hold: v.h.e.c.Lease}
+	holder := fmt.Sprintf("%s/%d/%d/%d/%s", v.h.run.ID, v.h.lease.Epoch, v.rec.Visit, v.rec.Try, key)
+	slot := store.Slot{Limit: name, Holder: holder, Every: l.Every, Burst: max(l.Burst, 1), Max: l.Max, Hold: v.h.e.c.Lease}
 	for {
 		var d time.Duration
 		err := v.h.patiently(v.base, func() (err error) { d, err = v.h.e.store.Take(v.base, slot); return err })
@@ -326,12 +350,12 @@ func (v *visit) slot(ctx context.Context, c host.Call) (give func(), err error) 
 			stop := v.h.e.occupy(slot)
 			return func() {
 				stop()
-				if err := v.h.e.store.Give(context.WithoutCancel(ctx), c.Limit, holder); err != nil {
+				if err := v.h.e.store.Give(context.WithoutCancel(ctx), name, holder); err != nil {
 					v.h.e.c.Trace.fault("give", err)
 				}
 			}, nil
 		}
-		if err := v.sit(ctx, c.Key, d, pawl.WaitsForRetry); err != nil {
+		if err := v.sit(ctx, key, d, pawl.WaitsForRetry); err != nil {
 			return nil, err
 		}
 	}

@@ -23,8 +23,14 @@ type Config struct {
 	Poll    time.Duration // how often to look without a notice; default 1 s
 	Abandon time.Duration // how long a node that ignores the end of its context is waited for; default 1 s
 	Outage  time.Duration // how long a run in hand waits for a store that is unavailable; default Lease
-	Limits  map[string]Limit
 	Trace   Trace
+
+	// Limits of calls by name, shared by all workers of a store. A call is under the limit that it names, and under those
+	// that have the names of the meters that it charges. Every worker has to be given the same.
+	Limits map[string]Limit
+	// Concurrency is how many runs of a workflow are in hand at once, by its name, over all workers of a store that are given
+	// the same. A run that waits is in nobody's hand.
+	Concurrency map[string]int
 
 	// Around, if given, stands between node code and the engine: pawltest makes calls fail with it.
 	Around func(host.Host) host.Host
@@ -84,6 +90,8 @@ type Engine struct {
 	byName  map[string]*program // the version that new runs get
 	ordered []*program
 	kinds   []string
+	limited []limited // workflows whose runs in hand are limited
+	free    []string  // kinds of the others
 
 	hub hub
 
@@ -119,6 +127,7 @@ func New(s store.Store, ws []*pawl.Workflow, c Config) (*Engine, error) {
 		e.kinds = append(e.kinds, k)
 	}
 	slices.Sort(e.kinds)
+	faults = append(faults, e.limit())
 	if err := errors.Join(faults...); err != nil {
 		return nil, &pawl.Error{Code: pawl.CodeInvalid, Op: "register", Text: err.Error()}
 	}

@@ -20,6 +20,7 @@ type hand struct {
 	w     *worker
 	run   store.Run
 	lease store.Lease
+	place store.Slot // among the runs of its workflow; Limit empty: those are not limited
 	p     *program
 	rec   machine.Record
 	head  Head

@@ -24,6 +24,7 @@ type worker struct {
 	stop     bool
 	claiming bool // between a claim and its hands: a notice may be about a run that is not in hand yet
 	missed   bool
+	taken    int // places, by which they are told apart
 	wg       sync.WaitGroup
 }
 
@@ -133,9 +134,9 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 		if len(w.e.kinds) == 0 { // no kinds would mean every kind
 			free = 0
 		}
-		rs, next, err := w.e.store.Claim(ctx, store.Claim{Worker: w.id, Kinds: w.e.kinds, Root: w.root, Max: max(free, 0), Hold: w.e.c.Lease})
+		rs, next, err := w.claim(ctx, free)
 		if err != nil {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil && len(rs) == 0 {
 				return nil
 			}
 			w.e.c.Trace.fault("claim", err)
@@ -206,13 +207,14 @@ func (w *worker) inHand() int {
 }
 
 // take drives a claimed run in a goroutine of its own. It is counted as in hand until drop, whoever drives it by then.
-func (w *worker) take(ctx context.Context, r store.Run) {
-	h := newHand(w, r)
+func (w *worker) take(ctx context.Context, p placed) {
+	h := newHand(w, p.run)
+	h.place = p.place
 	w.mu.Lock()
-	if old := w.hands[r.ID]; old != nil { // our own lease ran out: the old hand has lost it as to any other worker
+	if old := w.hands[h.run.ID]; old != nil { // our own lease ran out: the old hand has lost it as to any other worker
 		old.interrupt(pawl.ErrFenced)
 	}
-	w.hands[r.ID] = h
+	w.hands[h.run.ID] = h
 	w.mu.Unlock()
 	w.wg.Add(1)
 	go h.drive(ctx)
@@ -225,7 +227,12 @@ func (w *worker) drop(h *hand) {
 		delete(w.hands, h.run.ID)
 	}
 	w.mu.Unlock()
-	signal(w.wake)
+	if h.place.Limit == "" {
+		signal(w.wake)
+	} else {
+		w.e.vacate(h.place)
+		w.e.kick() // another worker of this process may take it
+	}
 	w.wg.Done()
 }
 
@@ -291,6 +298,7 @@ func (w *worker) renew(ctx context.Context) {
 		hands[h.run.ID] = h
 	}
 	w.mu.Unlock()
+	w.keepPlaces(ctx)
 	held, err := w.e.store.Renew(ctx, w.id, ls, w.e.c.Lease)
 	if err != nil {
 		if ctx.Err() == nil {

@@ -224,9 +224,18 @@ type Refusal struct {
 type Claim struct {
 	Worker    string
 	Kinds     []string
+	Serves    []string // the kinds that the worker is announced with; nil: Kinds
 	Run, Root string
 	Max       int
 	Hold      time.Duration
+}
+
+// Announced are the kinds that the worker says it serves.
+func (c Claim) Announced() []string {
+	if c.Serves != nil {
+		return c.Serves
+	}
+	return c.Kinds
 }
 
 // Slot asks for one use of a shared limit: at most Burst at once and one every Every afterwards (0: no rate), and at most

@@ -18,7 +18,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, time.Dur
 	}
 	defer s.mu.Unlock()
 	now := s.now()
-	s.present(c.Worker, now, c.Hold, slices.Clone(c.Kinds))
+	s.present(c.Worker, now, c.Hold, slices.Clone(c.Announced()))
 	var out []store.Run
 	take := func(r *run) {
 		r.Claim(c.Worker, now, c.Hold)

@@ -54,7 +54,7 @@ func (t *tx) see(v *survey, c candidate, ready int64) {
 }
 
 func (t *tx) claim(c *store.Claim) ([]store.Run, time.Duration, error) {
-	if err := t.present(c.Worker, c.Hold, c.Kinds); err != nil {
+	if err := t.present(c.Worker, c.Hold, c.Announced()); err != nil {
 		return nil, 0, err
 	}
 	kinds, err := t.kindsOf(c.Kinds)

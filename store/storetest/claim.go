@@ -235,6 +235,12 @@ var renewCases = []kase{
 			l.ok(err)
 			return len(ws) == 1
 		})
+		l.claims(store.Claim{Worker: "c", Kinds: []string{}, Serves: []string{"z@1"}, Hold: short})
+		with, err := l.s.Workers(l.ctx)
+		l.ok(err)
+		if len(with) != 2 || len(with[1].Kinds) != 1 || with[1].Kinds[0] != "z@1" { // it looked for less than it serves
+			l.Fatalf("workers: %+v", with)
+		}
 		if w := ws[0]; w.ID != "a" || w.Runs != 1 || len(w.Kinds) != 1 || w.Kinds[0] != "w@1" || w.Until.IsZero() {
 			l.Fatalf("worker: %+v", w)
 		}
