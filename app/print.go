@@ -178,6 +178,7 @@ type voice struct {
 	color    bool
 	shown    string
 	said     map[string]bool // faults that were told
+	over     bool            // none is told any more
 }
 
 func newVoice(w io.Writer, env func(string) string) *voice {
@@ -197,6 +198,10 @@ func (v *voice) line(format string, a ...any) {
 func (v *voice) raw(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.put(text)
+}
+
+func (v *voice) put(text string) {
 	status := v.shown
 	v.draw("")
 	fmt.Fprintln(v.w, text)
@@ -239,12 +244,18 @@ func (v *voice) prompt(text string) {
 func (v *voice) fault(op string, err error) {
 	text := oneLine(fmt.Sprintf("trouble (%s): %v", op, err), 300)
 	v.mu.Lock()
-	known := v.said[text]
-	v.said[text] = true
-	v.mu.Unlock()
-	if !known {
-		v.raw(text)
+	defer v.mu.Unlock()
+	if !v.said[text] && !v.over {
+		v.said[text] = true
+		v.put(text)
 	}
+}
+
+// hush lets no fault be told any more: what was thrown away at the second interrupt may still be under way.
+func (v *voice) hush() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.over = true
 }
 
 // The colors that are used.
