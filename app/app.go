@@ -117,6 +117,7 @@ func (s Shell) Run(ctx context.Context, ws ...Workflow) int {
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
+	c.say.hush()
 	if closed := c.close(); err == nil {
 		err = closed
 	}
@@ -161,16 +162,20 @@ func (c *call) conclude(ctx context.Context, err error) int {
 		return int(done)
 	}
 	e := pawl.Coded(err)
+	text := explain(e.Error())
+	switch { // where the command was told to stop, a store calls it unavailable
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		e = &pawl.Error{Code: pawl.CodeCancelled, Op: e.Op, Run: e.Run, Node: e.Node, Text: "interrupted: " + text, Err: err}
+		text = "interrupted"
+	case errors.Is(err, context.DeadlineExceeded):
+		text = "the time is up: " + text
+		e = &pawl.Error{Code: pawl.CodeTimeout, Op: e.Op, Run: e.Run, Node: e.Node, Text: text, Err: err}
+	}
 	code, known := exitCodes[e.Code]
 	if !known {
 		code = exitFailed
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // a store calls it unavailable
-		code = exitInterrupted
-		c.say.line("%s: interrupted", c.short())
-	} else {
-		c.say.line("%s: %s", c.short(), explain(e.Error()))
-	}
+	c.say.line("%s: %s", c.short(), text)
 	if c.json {
 		c.out.record(result{Type: "result", Error: e, Exit: code})
 	}

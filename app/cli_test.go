@@ -355,14 +355,6 @@ func TestDetach(t *testing.T) {
 	}
 }
 
-// TestTimeout: the time of a command ends it, not the run.
-func TestTimeout(t *testing.T) {
-	t.Parallel()
-	s := newShell(t)
-	got := s.want(exitTimeout, "run", "slow", "n=2", "ms=700", "--timeout", "100ms", "--json")
-	s.want(0, "runs", "watch", got.last(t).Run.ID)
-}
-
 // TestRenderNCO: what a person sees of an output.
 func TestRenderNCO(t *testing.T) {
 	t.Parallel()

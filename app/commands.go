@@ -214,7 +214,7 @@ func (c *call) run(ctx context.Context, name string, args []string, dash int, f 
 	if err != nil {
 		return err
 	}
-	input, err := c.input(o.Workflow, args, dash, f.input)
+	input, err := c.input(ctx, o.Workflow, args, dash, f.input)
 	if err != nil {
 		return err
 	}

@@ -76,13 +76,15 @@ func (f *following) follow(ctx context.Context) error {
 			return f.parked(run, open)
 		}
 		answered, err := f.ask(ctx, open[len(open)-1])
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return f.broken(run, err)
+		case err != nil:
+			f.c.say.line("%s: %s", f.c.short(), explain(err.Error())) // the answer was not taken
 			return f.stopped(ctx, run)
-		}
-		if !answered {
+		case ctx.Err() != nil:
+			return f.stopped(ctx, run)
+		case !answered:
 			return f.parked(run, open)
 		}
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,12 +18,12 @@ import (
 
 // input makes the input of a workflow: from --input, over it FIELD=VALUE, and text for the positional fields. What stands
 // after -- (at dash, below zero: nowhere) is text, whatever it looks like.
-func (c *call) input(w *pawl.Workflow, args []string, dash int, from string) (json.RawMessage, error) {
+func (c *call) input(ctx context.Context, w *pawl.Workflow, args []string, dash int, from string) (json.RawMessage, error) {
 	s, err := parseSchema(w.Input())
 	if err != nil {
 		return nil, invalid("%s: input: %v", w.Name(), err)
 	}
-	base, err := c.readInput(from)
+	base, err := c.readInput(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +65,28 @@ func (c *call) input(w *pawl.Workflow, args []string, dash int, from string) (js
 	return in.finish()
 }
 
-// readInput reads --input: a file, or - for standard input.
-func (c *call) readInput(from string) (json.RawMessage, error) {
+// readInput reads --input, for as long as ctx lasts: a reader that blocks is left behind when the program ends.
+func (c *call) readInput(ctx context.Context, from string) (json.RawMessage, error) {
 	if from == "" {
 		return nil, nil
 	}
+	var raw json.RawMessage
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		raw, err = c.readFrom(from)
+	}()
+	select {
+	case <-done:
+		return raw, err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("--input has not come to its end: %w", ctx.Err())
+	}
+}
+
+// readFrom reads JSON from a file, or from standard input for -.
+func (c *call) readFrom(from string) (json.RawMessage, error) {
 	r := c.In
 	if from != "-" {
 		f, err := os.Open(from)

@@ -179,6 +179,7 @@ type voice struct {
 	color    bool
 	shown    string
 	said     map[string]time.Time // faults that were told
+	over     bool                 // none is told any more
 }
 
 func newVoice(w io.Writer, env func(string) string) *voice {
@@ -198,6 +199,10 @@ func (v *voice) line(format string, a ...any) {
 func (v *voice) raw(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.put(text)
+}
+
+func (v *voice) put(text string) {
 	status := v.shown
 	v.draw("")
 	fmt.Fprintln(v.w, text)
@@ -247,17 +252,22 @@ func (v *voice) fault(op string, err error) {
 	text := oneLine(fmt.Sprintf("trouble (%s): %v", op, err), 300)
 	now := time.Now()
 	v.mu.Lock()
-	last, known := v.said[text]
-	if known = known && now.Sub(last) < faultAgain; !known {
-		if len(v.said) >= faultsKept {
-			clear(v.said)
-		}
-		v.said[text] = now
+	defer v.mu.Unlock()
+	if last, known := v.said[text]; v.over || known && now.Sub(last) < faultAgain {
+		return
 	}
-	v.mu.Unlock()
-	if !known {
-		v.raw(text)
+	if len(v.said) >= faultsKept {
+		clear(v.said)
 	}
+	v.said[text] = now
+	v.put(text)
+}
+
+// hush lets no fault be told any more: what was thrown away at the second interrupt may still be under way.
+func (v *voice) hush() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.over = true
 }
 
 // The colors that are used.

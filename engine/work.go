@@ -114,8 +114,10 @@ func (w *worker) run(ctx context.Context, done func(context.Context) (bool, erro
 	return err
 }
 
-// leave says that the worker is not alive any more.
+// leave says that the worker is not alive any more. Where the store does not take that soon, it finds out by itself.
 func (w *worker) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
 	if _, err := w.e.store.Renew(ctx, w.id, nil, 0); err != nil {
 		w.e.c.Trace.fault("leave", err)
 	}
