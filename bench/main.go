@@ -34,8 +34,13 @@ func main() {
 	rounds := flag.Int("rounds", 3, "rounds of each measurement; the median counts")
 	span := flag.Duration("time", 3*time.Second, "how long one measurement takes")
 	postgres := flag.String("postgres", "", "`URL` of a Postgres database whose schemas pawl and dbos may be made anew; empty: SQLite only")
+	commands := flag.Bool("commands", false, "measure what Pawl's own commands cost instead: start, answer, recovery, wake-up")
 	flag.Parse()
-	if err := measure(*rounds, *span, *postgres); err != nil {
+	run := func() error { return measure(*rounds, *span, *postgres) }
+	if *commands {
+		run = func() error { return own(openers(*postgres)) }
+	}
+	if err := run(); err != nil {
 		log.Fatal(err)
 	}
 }

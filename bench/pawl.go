@@ -24,12 +24,20 @@ func count() *pawl.Graph[int, int, int] {
 
 func pawlSQLite() subject {
 	return subject{"pawl", "SQLite", "synchronous=FULL", func(ctx context.Context, dir string) (func(context.Context) error, func(), error) {
-		s, err := sqlite.Open(ctx, filepath.Join(dir, "pawl.db"), sqlite.Options{})
+		s, err := openSQLite(ctx, dir)
 		if err != nil {
 			return nil, nil, err
 		}
 		return pawlOn(ctx, s)
 	}}
+}
+
+func openSQLite(ctx context.Context, dir string) (store.Store, error) {
+	return sqlite.Open(ctx, filepath.Join(dir, "pawl.db"), sqlite.Options{})
+}
+
+func openers(postgres string) []opener {
+	return []opener{{"SQLite", openSQLite}}
 }
 
 // pawlOn works a store, and starts runs that it waits for by their events.
