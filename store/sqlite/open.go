@@ -53,6 +53,7 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 		"synchronous(FULL)",        // NORMAL loses acknowledged commits when the power goes
 		"cache_size(-16384)",       // 16 MiB: the pages that a few thousand live runs write to
 		"temp_store(MEMORY)",       //
+		"secure_delete(1)",         // what is removed, or replaced, is overwritten and not only let go
 		"wal_autocheckpoint(4000)", // 16 MB: larger groups of checkpointed pages, fewer syncs
 		"journal_size_limit(67108864)",
 	))

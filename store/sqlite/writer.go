@@ -48,6 +48,8 @@ type writer struct {
 
 	prepared map[string]*sql.Stmt
 	groups   int   // committed so far
+	erased   bool  // runs were removed, and the log may still show them
+	wiped    int64 // when it was last tried to cut the log off
 	version  int64 // PRAGMA data_version: it moves when another connection has written
 }
 
@@ -158,6 +160,7 @@ func (w *writer) alone(o *op) {
 }
 
 func (w *writer) finish(group []*op) {
+	w.wipe()
 	w.s.hub.Tell(w.tx.changed...)
 	for _, o := range group {
 		o.done <- o.err
@@ -245,6 +248,7 @@ func (w *writer) look() error {
 	if w.conn == nil {
 		return nil
 	}
+	w.wipe()
 	if err := w.foreign(); !isBusy(err) {
 		return err
 	}
@@ -336,6 +340,20 @@ func (w *writer) exec(text string, args ...any) error {
 		_, err = st.Exec(args...)
 	}
 	return err
+}
+
+// wipe brings the log into the file and cuts it off after runs were removed: what they were shall not be read there. A reader
+// who is in the middle of something is in the way: then it is tried again a second later, with the next group or look.
+func (w *writer) wipe() {
+	now := w.s.clock.now()
+	if !w.erased || now-w.wiped < int64(time.Second) {
+		return
+	}
+	w.wiped = now
+	var busy, log, done int
+	if st, err := w.stmt("PRAGMA wal_checkpoint(TRUNCATE)"); err == nil && st.QueryRow().Scan(&busy, &log, &done) == nil {
+		w.erased = busy != 0
+	}
 }
 
 // close is for after the loop. A checkpoint that cannot be made now is made by whoever opens the file next.

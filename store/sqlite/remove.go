@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"pawl/store"
+	"pawl/store/internal/rules"
+)
+
+// Expire removes runs that have expired.
+func (s *Store) Expire(ctx context.Context, most int) (n int, err error) {
+	err = s.do(ctx, "expire", &op{run: func(t *tx) (err error) {
+		n, err = t.expire(max(most, 0))
+		return err
+	}})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// Delete erases a run and its descendants.
+func (s *Store) Delete(ctx context.Context, run string, row []byte) error {
+	return s.do(ctx, "delete", &op{run: func(t *tx) error { return t.delete(run, row) }})
+}
+
+// expiredRuns are those of whose family nobody is alive: neither under the root nor the root itself.
+const expiredRuns = `
+SELECT l.n, coalesce(r.id, '') FROM lease l LEFT JOIN run r ON r.n = l.n
+WHERE l.expires <> 0 AND l.expires <= ?
+	AND NOT EXISTS (SELECT 1 FROM lease k WHERE k.root = iif(l.root = '', r.id, l.root) AND k.root <> '' AND k.ended = 0)
+	AND NOT EXISTS (SELECT 1 FROM run o JOIN lease k ON k.n = o.n WHERE o.id = l.root AND k.ended = 0)
+ORDER BY l.expires LIMIT ?`
+
+func (t *tx) expire(most int) (removed int, err error) {
+	if err := t.sweepUp(); err != nil {
+		return 0, err
+	}
+	found, err := each(t, expiredRuns, []any{t.now, most}, func(scan func(...any) error) (r run, err error) {
+		return r, scan(&r.n, &r.id)
+	})
+	if err != nil {
+		return 0, err
+	}
+	gone := map[int64]bool{}
+	for _, r := range found {
+		if gone[r.n] {
+			continue // with its ancestor
+		}
+		kin, err := t.kin(r.n, r.id)
+		if err != nil {
+			return 0, err
+		}
+		for _, k := range kin {
+			if removed == most {
+				return removed, nil
+			}
+			if err := t.remove(&k); err != nil {
+				return 0, err
+			}
+			gone[k.n] = true
+			removed++
+		}
+	}
+	return removed, nil
+}
+
+const insertGrave = `INSERT INTO grave (id, tenant, user, at, row) SELECT id, tenant, user, ?, ? FROM run WHERE n = ?`
+
+func (t *tx) delete(id string, row []byte) error {
+	r, err := t.load(id)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		return fmt.Errorf("%w: run %s", store.ErrNotFound, id)
+	}
+	kin, err := t.kin(r.n, r.id)
+	if err != nil {
+		return err
+	}
+	for _, k := range kin {
+		if !k.Ended {
+			return fmt.Errorf("%w: run %s has not ended", store.ErrStale, k.id)
+		}
+	}
+	if _, err := t.exec(insertGrave, t.now, row, r.n); err != nil {
+		return err
+	}
+	for _, k := range kin {
+		if err := t.remove(&k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// selectKin goes down the generations, so the youngest come last. A run is known by its lease: some of its other rows may be
+// missing.
+const selectKin = `
+WITH RECURSIVE kin (n, id) AS (
+	VALUES (?, ?)
+	UNION
+	SELECT r.n, r.id FROM kin k JOIN run r ON r.parent = k.id AND r.parent <> '')
+SELECT k.n, k.id, coalesce(l.ended, 1), l.tails, p.tails FROM kin k LEFT JOIN lease l ON l.n = k.n LEFT JOIN progress p ON p.n = k.n`
+
+// kin is a run with all its descendants, the youngest first.
+func (t *tx) kin(n int64, id string) ([]run, error) {
+	rs, err := each(t, selectKin, []any{n, id}, func(scan func(...any) error) (r run, err error) {
+		var a, b []byte
+		err = scan(&r.n, &r.id, &r.Ended, &a, &b)
+		r.tails.grow(a)
+		r.tails.grow(b)
+		return r, err
+	})
+	slices.Reverse(rs)
+	return rs, err
+}
+
+// deleteLog follows the streams from their ends. By UNION it meets no row twice, so that a damaged one cannot lead it in a circle.
+const deleteLog = `
+DELETE FROM log WHERE run = ? AND id IN (
+	WITH RECURSIVE chain (id, stream) AS (
+		VALUES (?, 0), (?, 1), (?, 2), (?, 3), (?, 4), (?, 5)
+		UNION
+		SELECT iif(l.stream = c.stream, l.prev, l.told), c.stream FROM chain c JOIN log l ON l.id = c.id)
+	SELECT id FROM chain)`
+
+// remove removes a run with all its rows.
+func (t *tx) remove(r *run) error {
+	args := []any{r.n}
+	for _, end := range r.tails {
+		args = append(args, end.id)
+	}
+	if _, err := t.exec(deleteLog, args...); err != nil {
+		return err
+	}
+	for _, q := range []string{
+		"DELETE FROM mark WHERE run = ?", "DELETE FROM blob WHERE run = ?", "DELETE FROM counter WHERE run = ?",
+		"DELETE FROM question WHERE run = ?", "DELETE FROM head WHERE n = ?", "DELETE FROM progress WHERE n = ?",
+		"DELETE FROM lease WHERE n = ?", "DELETE FROM run WHERE n = ?",
+	} {
+		if _, err := t.exec(q, r.n); err != nil {
+			return err
+		}
+	}
+	delete(t.runs, r.id)
+	t.changed = append(t.changed, r.id)
+	t.w.erased = true
+	return nil
+}
+
+// sweepUp removes what has run out and no run owns: the tables would only grow otherwise.
+func (t *tx) sweepUp() error {
+	for q, until := range map[string]int64{
+		"DELETE FROM worker WHERE until <= ?": t.now - int64(rules.Remembered),
+		"DELETE FROM holder WHERE until <= ?": t.now,
+		"DELETE FROM rate WHERE tat <= ?":     t.now,
+	} {
+		if _, err := t.exec(q, until); err != nil {
+			return err
+		}
+	}
+	return nil
+}
