@@ -25,7 +25,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w: %w", store.ErrUnavailable, err)
 	}
-	s := &Store{path: abs, clock: clock{start: time.Now()}, closing: make(chan struct{})}
+	s := &Store{path: abs, driver: o.Driver, clock: clock{start: time.Now()}, closing: make(chan struct{})}
 	if err := s.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w: %s: %w", store.ErrUnavailable, abs, explain(abs, err))
 	}

@@ -119,14 +119,22 @@ func (t *tx) kin(n int64, id string) ([]run, error) {
 	return rs, err
 }
 
-// deleteLog follows the streams from their ends. By UNION it meets no row twice, so that a damaged one cannot lead it in a circle.
-const deleteLog = `
-DELETE FROM log WHERE run = ? AND id IN (
+// logOf follows the streams from their ends. By UNION it meets no row twice, so that a damaged one cannot lead it in a circle.
+const logOf = `
+WHERE run = ? AND id IN (
 	WITH RECURSIVE chain (id, stream) AS (
 		VALUES (?, 0), (?, 1), (?, 2), (?, 3), (?, 4), (?, 5)
 		UNION
 		SELECT iif(l.stream = c.stream, l.prev, l.told), c.stream FROM chain c JOIN log l ON l.id = c.id)
 	SELECT id FROM chain)`
+
+// Where SQLite removes rows it moves those beside them together, and leaves copies of them in the gaps. So the rows of one run
+// are emptied where they stand before the first of them goes.
+const (
+	emptyLog      = `UPDATE log SET key = '', data = zeroblob(length(data)) ` + logOf
+	deleteLog     = `DELETE FROM log ` + logOf
+	emptyQuestion = `UPDATE question SET row = zeroblob(length(row)) WHERE run = ?`
+)
 
 // remove removes a run with all its rows.
 func (t *tx) remove(r *run) error {
@@ -134,10 +142,13 @@ func (t *tx) remove(r *run) error {
 	for _, end := range r.tails {
 		args = append(args, end.id)
 	}
-	if _, err := t.exec(deleteLog, args...); err != nil {
-		return err
+	for _, q := range []string{emptyLog, deleteLog} {
+		if _, err := t.exec(q, args...); err != nil {
+			return err
+		}
 	}
 	for _, q := range []string{
+		emptyQuestion,
 		"DELETE FROM mark WHERE run = ?", "DELETE FROM blob WHERE run = ?", "DELETE FROM counter WHERE run = ?",
 		"DELETE FROM question WHERE run = ?", "DELETE FROM head WHERE n = ?", "DELETE FROM progress WHERE n = ?",
 		"DELETE FROM lease WHERE n = ?", "DELETE FROM run WHERE n = ?",

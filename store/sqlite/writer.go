@@ -49,7 +49,7 @@ type writer struct {
 	prepared map[string]*sql.Stmt
 	groups   int   // committed so far
 	erased   bool  // runs were removed, and the log may still show them
-	wiped    int64 // when it was last tried to cut the log off
+	rewipe   int64 // when to try again to cut the log off
 	version  int64 // PRAGMA data_version: it moves when another connection has written
 }
 
@@ -346,13 +346,16 @@ func (w *writer) exec(text string, args ...any) error {
 // who is in the middle of something is in the way: then it is tried again a second later, with the next group or look.
 func (w *writer) wipe() {
 	now := w.s.clock.now()
-	if !w.erased || now-w.wiped < int64(time.Second) {
+	if !w.erased || now < w.rewipe {
 		return
 	}
-	w.wiped = now
 	var busy, log, done int
-	if st, err := w.stmt("PRAGMA wal_checkpoint(TRUNCATE)"); err == nil && st.QueryRow().Scan(&busy, &log, &done) == nil {
-		w.erased = busy != 0
+	st, err := w.stmt("PRAGMA wal_checkpoint(TRUNCATE)")
+	if err == nil {
+		err = st.QueryRow().Scan(&busy, &log, &done)
+	}
+	if w.erased = err != nil || busy != 0; w.erased {
+		w.rewipe = now + int64(time.Second)
 	}
 }
 
@@ -365,7 +368,7 @@ func (w *writer) close() error {
 
 // The drivers have no error type in common, but SQLite's own words.
 func isBusy(err error) bool {
-	return err != nil && (errors.Is(err, errTaken) || strings.Contains(err.Error(), "database is locked") || strings.Contains(err.Error(), "table is locked"))
+	return err != nil && (errors.Is(err, errTaken) || errors.Is(err, errRead) || strings.Contains(err.Error(), "database is locked") || strings.Contains(err.Error(), "table is locked"))
 }
 
 func isDamage(err error) bool { return err != nil && strings.Contains(err.Error(), "malformed") }
