@@ -307,9 +307,8 @@ type Store interface {
 	Give(ctx context.Context, limit, holder string) error
 
 	// Expire removes up to max runs, of those that have expired and of their descendants, with everything they left, and says how
-	// many; fewer than max: there is no more to remove now. Nothing of a family (all runs of one Root) goes before the whole of it
-	// has ended. Descendants go with their ancestor, whenever they would expire themselves, and before it: a pass that is cut
-	// off leaves no orphan, and the next one goes on.
+	// many; fewer than max: there is no more to remove now. A run stays until its descendants have ended. They go with it,
+	// whenever they would expire themselves, and before it: a pass that is cut off leaves no orphan, and the next one goes on.
 	Expire(ctx context.Context, max int) (int, error)
 
 	// Delete erases a run that has ended, with all its descendants (by Parent) and everything they left: rows, blobs, questions,

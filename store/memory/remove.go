@@ -28,15 +28,16 @@ func (s *Store) Expire(ctx context.Context, most int) (int, error) {
 	gone, kept := map[*run]bool{}, []*run(nil)
 	var kids map[string][]*run
 	for r := s.expiry.first(); r != nil && r.Expires <= now && len(gone) < most; r = s.expiry.first() {
-		if len(s.roots[r.root]) > 0 { // of its family somebody is alive
+		if kids == nil {
+			kids = s.kids()
+		}
+		all := kin(r, kids)
+		if slices.ContainsFunc(all, alive) {
 			s.expiry.remove(r)
 			kept = append(kept, r)
 			continue
 		}
-		if kids == nil {
-			kids = s.kids()
-		}
-		for _, k := range kin(r, kids) {
+		for _, k := range all {
 			if len(gone) == most {
 				break
 			}
@@ -64,7 +65,7 @@ func (s *Store) Delete(ctx context.Context, id string, row []byte) error {
 		return wrap("delete", store.ErrNotFound)
 	}
 	all := kin(r, s.kids())
-	if slices.ContainsFunc(all, func(k *run) bool { return !k.Ended }) {
+	if slices.ContainsFunc(all, alive) {
 		return wrap("delete", store.ErrStale)
 	}
 	gone := map[*run]bool{}
@@ -102,6 +103,8 @@ func kin(r *run, kids map[string][]*run) []*run {
 	slices.Reverse(all)
 	return all
 }
+
+func alive(r *run) bool { return !r.Ended }
 
 // remove takes a run out of the maps and queues; forget does the rest for many at once.
 func (s *Store) remove(r *run) {

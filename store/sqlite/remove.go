@@ -26,12 +26,15 @@ func (s *Store) Delete(ctx context.Context, run string, row []byte) error {
 	return s.do(ctx, "delete", &op{run: func(t *tx) error { return t.delete(run, row) }})
 }
 
-// expiredRuns are those of whose family nobody is alive: neither under the root nor the root itself.
+// expiredRuns are those of whose descendants nobody is alive.
 const expiredRuns = `
 SELECT l.n, coalesce(r.id, '') FROM lease l LEFT JOIN run r ON r.n = l.n
-WHERE l.expires <> 0 AND l.expires <= ?
-	AND NOT EXISTS (SELECT 1 FROM lease k WHERE k.root = iif(l.root = '', r.id, l.root) AND k.root <> '' AND k.ended = 0)
-	AND NOT EXISTS (SELECT 1 FROM run o JOIN lease k ON k.n = o.n WHERE o.id = l.root AND k.ended = 0)
+WHERE l.expires <> 0 AND l.expires <= ? AND NOT EXISTS (
+	WITH RECURSIVE kin (n, id) AS (
+		SELECT c.n, c.id FROM run c WHERE c.parent = r.id AND c.parent <> ''
+		UNION
+		SELECT c.n, c.id FROM kin k JOIN run c ON c.parent = k.id AND c.parent <> '')
+	SELECT 1 FROM kin k JOIN lease a ON a.n = k.n WHERE a.ended = 0)
 ORDER BY l.expires LIMIT ?`
 
 func (t *tx) expire(most int) (removed int, err error) {

@@ -89,47 +89,43 @@ var expireCases = []kase{
 		}
 		l.get("other")
 	}},
-	// A child may expire sooner than its parent, once nobody needs it: with it goes what is below it.
+	// A child may expire sooner than its parent, which has what it needs of it: with it goes what is below it.
 	{name: "a child alone", run: func(l *law) {
 		l.family(time.Hour, time.Millisecond, 0)
+		early := run("early")
+		early.Parent, early.Root = "late", "late"
+		l.create(run("late"), early)
+		e := end(l.claim("early"))
+		e.Keep = time.Millisecond
+		l.apply(e)
 		l.o.Sleep(5 * time.Millisecond)
 		n, err := l.s.Expire(l.ctx, 10)
 		l.ok(err)
-		l.same("removed", n, 2)
-		l.get("root")
-		l.gone("child")
-		l.gone("grandchild")
+		l.same("removed", n, 3)
+		rs, err := l.s.List(l.ctx, all, store.Filter{}, store.Page{})
+		l.ok(err)
+		l.same("left", ids(rs), []string{"root", "late"})
 	}},
-	// A parent that goes on may start its child again, and a child that goes on reports to its parent: nothing goes from under
-	// them. What cannot go yet does not stand in the way of what can.
-	{name: "not before the family has ended", run: func(l *law) {
-		root, child, grown, other := run("root"), run("child"), run("grown"), run("other")
-		child.Parent, child.Root, grown.Parent, grown.Root = "root", "root", "root", "root"
-		l.create(root, child, grown, other)
-		ends := func(id string) {
+	// What goes on below an expired run would be an orphan: the run waits for it, and does not stand in the way of others.
+	{name: "not before its descendants have ended", run: func(l *law) {
+		root, child, grand := run("root"), run("child"), run("grandchild")
+		child.Parent, child.Root, grand.Parent, grand.Root = "root", "root", "child", "root"
+		l.create(root, child, grand, run("other"))
+		ends := func(id string, most, want int) {
 			l.Helper()
 			e := end(l.claim(id))
 			e.Keep = time.Millisecond
 			l.apply(e)
 			l.o.Sleep(5 * time.Millisecond)
-		}
-		expire := func(want int) {
-			l.Helper()
-			n, err := l.s.Expire(l.ctx, 10)
+			n, err := l.s.Expire(l.ctx, most)
 			l.ok(err)
 			l.same("removed", n, want)
 		}
-		ends("child")
-		expire(0)
-		ends("root")
-		expire(0)
-		ends("other")
-		n, err := l.s.Expire(l.ctx, 1)
-		l.ok(err)
-		l.same("removed", n, 1)
+		ends("root", 10, 0)
+		ends("child", 10, 0)
+		ends("other", 1, 1)
 		l.gone("other")
-		ends("grown")
-		expire(3)
+		ends("grandchild", 10, 3)
 	}},
 }
 
