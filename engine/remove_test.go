@@ -53,5 +53,33 @@ func TestChildrenExpireWithTheirParent(t *testing.T) {
 		if rs, err := r.rs.List(r.ctx, pawl.RunFilter{}, "", 0); err != nil || len(rs) != 0 {
 			t.Errorf("left: %+v, %v", rs, err)
 		}
-	}, build(t, brief))
+	}, build(t, brief), build(t, lasting))
+}
+
+// TestAnExpiredParentStaysWhileAChildGoesOn: a child that is tried again by itself charges its parent, and is shown under it.
+func TestAnExpiredParentStaysWhileAChildGoesOn(t *testing.T) {
+	child := sleeper(func(ctx context.Context, w work) (work, error) {
+		if pawl.Info(ctx).Attempt == 1 {
+			return w, errTransient()
+		}
+		if err := pawl.Sleep(ctx, "s", 8*time.Minute); err != nil {
+			return w, err
+		}
+		return w, second(do(ctx, "k", &tally{}, pawl.CallOptions{Charge: pawl.Budget{"llm": 1}}))
+	})
+	parent := one(func(ctx context.Context, _ work) (work, error) { return pawl.Call(ctx, "c", child, 1) }, pawl.Options{Retain: time.Minute})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		run := r.ends(r.start("one", 1).ID, pawl.StatusFailed)
+		c := r.children(run.ID)[0].ID
+		if _, err := r.rs.Retry(r.ctx, c); err != nil {
+			t.Fatal(err)
+		}
+		r.ends(c, pawl.StatusSucceeded)
+		r.get(run.ID)
+		time.Sleep(5 * time.Minute)
+		if rs, err := r.rs.List(r.ctx, pawl.RunFilter{}, "", 0); err != nil || len(rs) != 0 {
+			t.Errorf("left: %+v, %v", rs, err)
+		}
+	}, build(t, child), build(t, parent))
 }
