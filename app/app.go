@@ -97,6 +97,13 @@ var exitCodes = map[string]int{
 	pawl.CodeCancelled:   exitInterrupted,
 }
 
+func exitCode(e *pawl.Error) int {
+	if code, known := exitCodes[e.Code]; known {
+		return code
+	}
+	return exitFailed
+}
+
 // exit ends a command with a code whose reason has been said already.
 type exit int
 
@@ -161,10 +168,7 @@ func (c *call) conclude(ctx context.Context, err error) int {
 		return int(done)
 	}
 	e := pawl.Coded(err)
-	code, known := exitCodes[e.Code]
-	if !known {
-		code = exitFailed
-	}
+	code := exitCode(e)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // a store calls it unavailable
 		code = exitInterrupted
 		c.say.line("%s: interrupted", c.short())
