@@ -84,7 +84,7 @@ func crowd(t *testing.T, s *Store, mark string, count int) (ids []string) {
 }
 
 // What was deleted, or has expired, is overwritten in the file and cut off from the log, with what the run was before its last
-// step. Where many go, SQLite may have left a few copies in gaps when it moved rows: Compact leaves none.
+// step. Where many go, SQLite may have left a few copies in gaps when it moved rows: Compact leaves none, nor does a backup.
 func TestErased(t *testing.T) {
 	const mark = "d3adb33f"
 	for _, count := range []int{1, 40} {
@@ -113,6 +113,11 @@ func TestErased(t *testing.T) {
 				t.Logf("%d marks of %d are left", n, before)
 				if count == 1 && n != 0 || n*1000 > before {
 					t.Errorf("%d marks of %d are left", n, before)
+				}
+				backup := filepath.Join(t.TempDir(), "copy.db")
+				must(t, s.Backup(t.Context(), backup, false))
+				if n := marks(t, backup, mark); n != 0 {
+					t.Errorf("%d marks are in a backup", n)
 				}
 				must(t, s.Compact(t.Context()))
 				if n := marks(t, path, mark); n != 0 {
