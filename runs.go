@@ -213,7 +213,7 @@ type WorkflowInfo struct {
 type Runs interface {
 	// Start begins a run, or finds the one that owns the key. The same key with another input is a conflict.
 	Start(ctx context.Context, workflow string, input json.RawMessage, o StartOptions) (Started, error)
-	// Get reads a run. A merged run answers as itself, with MergedInto; all other methods follow it.
+	// Get reads a run. A merged run answers as itself, with MergedInto; all other methods but Remove follow it.
 	Get(ctx context.Context, run string) (Run, error)
 	// List pages through runs, newest first, after the run with that id.
 	List(ctx context.Context, f RunFilter, after string, limit int) ([]Run, error)
@@ -223,6 +223,9 @@ type Runs interface {
 	Cancel(ctx context.Context, run, reason string) error
 	// Fork starts a new run from a step of another one, with that step's state, or an edited one.
 	Fork(ctx context.Context, run string, step int64, state json.RawMessage) (Run, error)
+	// Remove erases a run that has ended, with its children and all that they left; who removed it, and when, stays behind. One
+	// that has not ended is a conflict: cancel it first. So is a child: it goes with its parent. A merged run goes itself.
+	Remove(ctx context.Context, run string) error
 	// Retry begins the next attempt of a run that failed or was cancelled, from its start.
 	Retry(ctx context.Context, run string) (Run, error)
 	// Events yields the events after number after, and goes on live until the run has ended or ctx is done. A merged run's

@@ -97,6 +97,13 @@ var exitCodes = map[string]int{
 	pawl.CodeCancelled:   exitInterrupted,
 }
 
+func exitCode(e *pawl.Error) int {
+	if code, known := exitCodes[e.Code]; known {
+		return code
+	}
+	return exitFailed
+}
+
 // exit ends a command with a code whose reason has been said already.
 type exit int
 
@@ -171,10 +178,7 @@ func (c *call) conclude(ctx context.Context, err error) int {
 		text = "the time is up: " + text
 		e = &pawl.Error{Code: pawl.CodeTimeout, Op: e.Op, Run: e.Run, Node: e.Node, Text: text, Err: err}
 	}
-	code, known := exitCodes[e.Code]
-	if !known {
-		code = exitFailed
-	}
+	code := exitCode(e)
 	c.say.line("%s: %s", c.short(), text)
 	if c.json {
 		c.out.record(result{Type: "result", Error: e, Exit: code})

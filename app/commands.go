@@ -37,7 +37,8 @@ func (c *call) root() *cobra.Command {
 			addSetting(flags, s)
 		}
 	}
-	root.AddCommand(c.runCommand(), c.workCommand(), c.runsCommand(), c.graphCommand(), c.workflowsCommand(), c.doctorCommand(), c.versionCommand())
+	root.AddCommand(c.runCommand(), c.workCommand(), c.runsCommand(), c.graphCommand(), c.workflowsCommand(), c.doctorCommand(), c.gcCommand(),
+		c.backupCommand(), c.versionCommand())
 	root.AddCommand(c.ncoCommands()...)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultHelpCmd()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -182,7 +183,7 @@ func (c *call) examineStore(ctx context.Context) (all []finding) {
 	for _, f := range fs {
 		all = append(all, finding{About: "store", Name: f.Name, Value: f.Value, Fault: f.Fault})
 	}
-	all = append(all, c.examineWorkers(ctx))
+	all = append(all, c.examineClock(ctx), c.examineWorkers(ctx))
 	for _, look := range []struct {
 		name   string
 		filter pawl.RunFilter
@@ -209,11 +210,59 @@ func (c *call) examineStore(ctx context.Context) (all []finding) {
 			f.Value = "100 or more"
 		}
 		if len(ids) > 0 {
-			f.Advice = look.advice + ": " + strings.Join(ids[:min(len(ids), 5)], ", ")
+			f.Advice = look.advice + ": " + someOf(ids)
 		}
 		all = append(all, f)
 	}
-	return all
+	return append(all, c.examineRuns(ctx)...)
+}
+
+// examineRuns looks for runs that nobody works at and that nothing wakes.
+func (c *call) examineRuns(ctx context.Context) []finding {
+	orphaned, stuck := finding{About: "runs", Name: "orphan leases"}, finding{About: "runs", Name: "stuck runs"}
+	found, err := c.engine.Examine(ctx, c.caller())
+	if err != nil {
+		stuck.Fault = err.Error()
+		return []finding{stuck}
+	}
+	orphaned.Value, stuck.Value = fmt.Sprint(len(found.Orphaned)), fmt.Sprint(len(found.Stuck))
+	if len(found.Orphaned) > 0 {
+		orphaned.Advice = "their worker has died and no other has taken them over: start one, or go on with runs watch RUN: " + someOf(found.Orphaned)
+	}
+	if len(found.Stuck) > 0 {
+		stuck.Fault = "nothing will wake them: end each with runs cancel RUN, then begin it anew with runs retry RUN: " + someOf(found.Stuck)
+	}
+	return []finding{orphaned, stuck}
+}
+
+func someOf(ids []string) string { return strings.Join(ids[:min(len(ids), 5)], ", ") }
+
+// examineClock compares the store's clock, by which leases and timers go, with this machine's.
+func (c *call) examineClock(ctx context.Context) finding {
+	f := finding{About: "store", Name: "clock difference"}
+	before := time.Now()
+	at, err := c.store.Now(ctx)
+	if err != nil {
+		f.Fault = err.Error()
+		return f
+	}
+	f.Value, f.Fault = differs(at, before, time.Now())
+	return f
+}
+
+// differs tells how far a clock that was read between two times of ours is off, and what to do about it.
+func differs(at, before, after time.Time) (value, fault string) {
+	off := time.Duration(0)
+	switch {
+	case at.Before(before):
+		off = at.Sub(before)
+	case at.After(after):
+		off = at.Sub(after)
+	}
+	if off.Abs() > 2*time.Second {
+		fault = "the store's clock and this machine's do not agree: set both by a time server, or timers and deadlines come at other times than they show"
+	}
+	return off.Round(time.Millisecond).String(), fault
 }
 
 func (c *call) examineWorkers(ctx context.Context) finding {

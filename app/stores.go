@@ -18,17 +18,20 @@ import (
 // storeKind is one kind of store: the word before the colon, and how it is opened with what stands behind it.
 type storeKind struct {
 	scheme, form string
-	lasting      bool // what it keeps is there after the program has ended
+	lasting      bool   // what it keeps is there after the program has ended
+	backup       string // what to do instead of backup; empty: it can do that
 	open         func(ctx context.Context, c *call, rest string) (store.Store, error)
 }
 
 // stores is the table of all stores. A new one is a folder under store/ and a line here.
 var stores = []storeKind{
-	{"memory", "memory (ends with the command)", false, openMemory},
-	{"sqlite", "sqlite:PATH", true, openSQLite},
-	{"postgres", "", true, notInThisVersion},
-	{"postgresql", "", true, notInThisVersion},
+	{"memory", "memory (ends with the command)", false, "the store memory ends with the command and leaves nothing to copy", openMemory},
+	{"sqlite", "sqlite:PATH", true, "", openSQLite},
+	{"postgres", "", true, dump, notInThisVersion},
+	{"postgresql", "", true, dump, notInThisVersion},
 }
+
+const dump = "a store on Postgres is copied by Postgres's own program: pg_dump --format=custom --file=FILE, and pg_restore to bring it back"
 
 func storeForms() string {
 	var forms []string

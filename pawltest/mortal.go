@@ -134,6 +134,13 @@ func (m *mortal) Expire(ctx context.Context, n int) (int, error) {
 	return m.s.Expire(ctx, n)
 }
 
+func (m *mortal) Delete(ctx context.Context, run string, row []byte) error {
+	if err := m.alive(); err != nil {
+		return err
+	}
+	return m.wrote(m.s.Delete(ctx, run, row))
+}
+
 func (m *mortal) Get(ctx context.Context, s store.Scope, run string) (store.Run, error) {
 	if err := m.alive(); err != nil {
 		return store.Run{}, err

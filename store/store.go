@@ -315,8 +315,16 @@ type Store interface {
 	// Give returns a holder's place in a shared limit; the rate stays used.
 	Give(ctx context.Context, limit, holder string) error
 
-	// Expire removes up to max runs that have expired, with everything they left, and says how many.
+	// Expire removes up to max runs, of those that have expired and of their descendants, with everything they left, and says how
+	// many; fewer than max: there is no more to remove now. A run stays until its descendants have ended. They go with it,
+	// whenever they would expire themselves, and before it: a pass that is cut off leaves no orphan, and the next one goes on.
 	Expire(ctx context.Context, max int) (int, error)
+
+	// Delete erases a run that has ended, with all its descendants (by Parent) and everything they left: rows, blobs, questions,
+	// keys, counters; all or nothing. ErrNotFound if there is no such run, or not any more; ErrStale if it or a descendant has not
+	// ended. row stays behind as Seq 1 of the run's Audit, for whoever could see the run; every other read of it is ErrNotFound.
+	// Its id stays taken for good; the keys, and the descendants' ids, are free.
+	Delete(ctx context.Context, run string, row []byte) error
 
 	// Get reads one run: ErrNotFound also when the scope does not see it.
 	Get(ctx context.Context, s Scope, run string) (Run, error)

@@ -29,7 +29,7 @@ func Run(t *testing.T, open Open) {
 		cases []law
 	}{
 		{"start", startLaws()}, {"key", keyLaws()}, {"see", seeLaws()}, {"answer", answerLaws()}, {"cancel", cancelLaws()},
-		{"again", againLaws()}, {"events", eventLaws()}, {"read", readLaws()},
+		{"remove", removeLaws()}, {"again", againLaws()}, {"events", eventLaws()}, {"read", readLaws()},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			for _, c := range part.cases {

@@ -34,6 +34,7 @@ func everyCall(l *lab, rs pawl.Runs, run, question string) map[string]error {
 		out["events"] = err
 		break
 	}
+	out["remove"] = rs.Remove(l.ctx, run)
 	return out
 }
 

@@ -131,8 +131,8 @@ func (s *Store) Apply(ctx context.Context, cs ...store.Change) error {
 }
 
 func (t *tx) create(n *store.NewRun) error {
-	if r := t.s.runs[n.ID]; r != nil {
-		return &store.Taken{Owner: r.id}
+	if t.s.taken(n.ID) {
+		return &store.Taken{Owner: n.ID}
 	}
 	r := &run{
 		id: n.ID, tenant: n.Tenant, user: n.User, workflow: n.Workflow, version: n.Version,
@@ -150,6 +150,12 @@ func (t *tx) create(n *store.NewRun) error {
 	t.created = append(t.created, r)
 	_, err := t.add(r, n.Add)
 	return err
+}
+
+// taken tells whether an id belongs to a run, or belonged to one that was deleted.
+func (s *Store) taken(id string) bool {
+	_, dead := s.graves[id]
+	return dead || s.runs[id] != nil
 }
 
 // bind gives the run an idempotency key in the place of the one that it has.
@@ -218,7 +224,7 @@ func (t *tx) write(r *run, c *store.Change) {
 func (t *tx) rest(r *run, c *store.Change, owner bool) error {
 	for i := range c.Create {
 		n := &c.Create[i]
-		if t.s.runs[n.ID] != nil || n.Key != "" && t.s.keys[key{n.Tenant, n.Workflow, n.Key}] != nil {
+		if t.s.taken(n.ID) || n.Key != "" && t.s.keys[key{n.Tenant, n.Workflow, n.Key}] != nil {
 			continue
 		}
 		if err := t.create(n); err != nil {

@@ -139,20 +139,6 @@ func (s *Store) root(r *run) {
 	}
 }
 
-// remove forgets a run that is in no index but the maps; the ordered list is swept by the caller.
-func (s *Store) remove(r *run) {
-	if r.in != nil {
-		r.in.remove(r)
-	}
-	if r.rooted {
-		s.root(r)
-	}
-	delete(s.runs, r.id)
-	if k := (key{r.tenant, r.workflow, r.key}); s.keys[k] == r {
-		delete(s.keys, k)
-	}
-}
-
 // sorted is a list by id. Ids mostly grow, so it is put in order only when somebody reads it after one did not.
 type sorted[T any] struct {
 	all   []T

@@ -31,6 +31,7 @@ type Store struct {
 	runs      map[string]*run
 	keys      map[key]*run
 	order     sorted[*run]
+	graves    map[string]grave
 	questions map[string]*store.Question
 	asked     sorted[string]
 	queues    map[string]*queue // by kind
@@ -90,6 +91,7 @@ func New() *Store {
 		start:     time.Now(),
 		runs:      map[string]*run{},
 		keys:      map[key]*run{},
+		graves:    map[string]grave{},
 		questions: map[string]*store.Question{},
 		queues:    map[string]*queue{},
 		roots:     map[string][]*run{},
@@ -163,7 +165,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	s.runs, s.keys, s.questions, s.queues, s.roots, s.limits, s.workers = nil, nil, nil, nil, nil, nil, nil
+	s.runs, s.keys, s.graves, s.questions, s.queues, s.roots, s.limits, s.workers = nil, nil, nil, nil, nil, nil, nil, nil
 	s.order.all, s.asked.all, s.expiry.rs, s.tx = nil, nil, nil, tx{}
 	s.hub.Close(fmt.Errorf("memory: watch: %w: %w", store.ErrUnavailable, errClosed))
 	return nil

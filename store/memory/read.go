@@ -3,7 +3,6 @@ package memory
 import (
 	"bytes"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -69,7 +68,11 @@ func (s *Store) Read(ctx context.Context, sc store.Scope, id string, q store.Que
 	}
 	defer s.mu.Unlock()
 	r := s.runs[id]
-	if r == nil || !rules.Sees(sc, r.tenant, r.user) {
+	if r == nil {
+		rows, err := s.exhume(sc, id, q)
+		return rows, wrap("read", err)
+	}
+	if !rules.Sees(sc, r.tenant, r.user) {
 		return nil, wrap("read", store.ErrNotFound)
 	}
 	n, err := rules.Number(q.Stream)
@@ -108,45 +111,6 @@ func (s *Store) Questions(ctx context.Context, sc store.Scope, f store.Filter, p
 		}
 	}
 	return out, nil
-}
-
-// Expire removes runs that have expired.
-func (s *Store) Expire(ctx context.Context, most int) (int, error) {
-	if err := s.enter(ctx, "expire"); err != nil {
-		return 0, err
-	}
-	defer s.mu.Unlock()
-	now := s.now()
-	s.sweepUp(now)
-	gone := map[string]bool{}
-	for r := s.expiry.first(); r != nil && r.Expires <= now && len(gone) < most; r = s.expiry.first() {
-		s.remove(r)
-		gone[r.id] = true
-	}
-	if len(gone) == 0 {
-		return 0, nil
-	}
-	s.order.all = slices.DeleteFunc(s.order.all, func(r *run) bool { return gone[r.id] })
-	s.asked.all = slices.DeleteFunc(s.asked.all, func(id string) bool {
-		if !gone[s.questions[id].Run] {
-			return false
-		}
-		delete(s.questions, id)
-		return true
-	})
-	for id := range gone {
-		s.hub.Tell(id)
-	}
-	return len(gone), nil
-}
-
-// sweepUp removes what has run out and no run owns.
-func (s *Store) sweepUp(now int64) {
-	maps.DeleteFunc(s.workers, func(_ string, w worker) bool { return w.until <= now-int64(rules.Remembered) })
-	maps.DeleteFunc(s.limits, func(_ string, l *limit) bool {
-		maps.DeleteFunc(l.holders, func(_ string, until int64) bool { return until <= now })
-		return l.tat <= now && len(l.holders) == 0
-	})
 }
 
 // Take uses a shared limit. One who holds a place renews it, which uses no rate.

@@ -80,12 +80,12 @@ func knownIn(c *store.Change) error {
 const (
 	insertRun = `
 INSERT INTO run (id, tenant, user, workflow, version, key, parent, root, priority, created)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 WHERE NOT EXISTS (SELECT 1 FROM grave WHERE id = ?1) ON CONFLICT DO NOTHING`
 	insertProgress = `INSERT INTO progress (n, status, node, outcome, updated, tails, row) VALUES (?, ?, ?, '', ?, ?, ?)`
 	insertLease    = `
 INSERT INTO lease (n, kind, priority, root, ended, epoch, inbox, worker, until, due, expires, ready)
 VALUES (?, ?, ?, ?, 0, 0, ?, '', 0, ?, 0, ?)`
-	owner    = `SELECT id FROM run WHERE id = ?`
+	owner    = `SELECT id FROM run WHERE id = ? UNION ALL SELECT id FROM grave WHERE id = ?`
 	keyOwner = `SELECT id FROM run WHERE tenant = ? AND workflow = ? AND key = ? AND key <> ''`
 )
 
@@ -147,7 +147,7 @@ func (t *tx) create(n *store.NewRun, leave bool) error {
 // taken names the owner of what a new run wanted.
 func (t *tx) taken(n *store.NewRun) error {
 	var id string
-	found, err := t.row(owner, []any{n.ID}, &id)
+	found, err := t.row(owner, []any{n.ID, n.ID}, &id)
 	if err == nil && !found {
 		_, err = t.row(keyOwner, []any{n.Tenant, n.Workflow, n.Key}, &id)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"pawl/store"
+	"pawl/store/internal/rules"
 )
 
 // incomplete counts the runs that lack one of their rows: nothing finds them.
@@ -57,6 +58,12 @@ func (s *Store) Check(ctx context.Context) ([]store.Finding, error) {
 		ask(tx, "runs", "SELECT count(*) FROM run", good)
 		ask(tx, "runs_live", "SELECT count(*) FROM lease WHERE ended = 0", good)
 		ask(tx, "questions_open", "SELECT count(*) FROM question WHERE closed = 0", good)
+		var at int64
+		if err := tx.QueryRowContext(ctx, newest).Scan(&at); err != nil {
+			note("clock", "", explain(s.path, err).Error())
+		} else if at != 0 {
+			note("clock", "newest entry "+rules.Time(at).Format(time.RFC3339), ahead(at, s.clock.now()))
+		}
 		return nil
 	})
 	if err := s.ready(ctx); err != nil {
@@ -69,7 +76,7 @@ func (s *Store) Check(ctx context.Context) ([]store.Finding, error) {
 	if free, ok := freeDisk(filepath.Dir(s.path)); ok {
 		fault := ""
 		if free < 64<<20 {
-			fault = "the disk is nearly full"
+			fault = "the disk is nearly full: make room, without it no step can be recorded"
 		}
 		note("free_disk", fmt.Sprintf("%d MB", free>>20), fault)
 	}
@@ -77,9 +84,30 @@ func (s *Store) Check(ctx context.Context) ([]store.Finding, error) {
 	if err != nil {
 		note("fsync", "", err.Error())
 	} else {
-		note("fsync", took.Round(time.Microsecond).String(), "")
+		fault := ""
+		if took > slowSync {
+			fault = "the disk takes so long to make a commit durable: put the database on a local disk, or find out who else writes to it"
+		}
+		note("fsync", took.Round(time.Microsecond).String(), fault)
 	}
 	return fs, nil
+}
+
+// newest is when something was last written.
+const newest = `
+SELECT max(coalesce((SELECT max(updated) FROM progress), 0), coalesce((SELECT at FROM log ORDER BY id DESC LIMIT 1), 0))`
+
+// slowSync is a sync of which a few eat up a lease.
+const slowSync = 500 * time.Millisecond
+
+// ahead is the fault of a clock that stands before what was last written.
+func ahead(newest, now int64) string {
+	d := time.Duration(newest - now)
+	if d <= time.Second {
+		return ""
+	}
+	return fmt.Sprintf("that is %v ahead of this machine's clock, which was set back, or another machine's is wrong: timers and leases wait until it "+
+		"has caught up, so set it right", d.Round(time.Second))
 }
 
 func size(path string) string {

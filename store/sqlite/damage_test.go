@@ -96,7 +96,7 @@ func TestCheckDamaged(t *testing.T) {
 	must(t, s.Close())
 	b, err := os.ReadFile(path)
 	must(t, err)
-	for page := 20 * 4096; page < len(b); page += 4096 {
+	for page := 40 * 4096; page < len(b); page += 4096 {
 		for i := range 200 {
 			b[page+i] = 0x5a
 		}

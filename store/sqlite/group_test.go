@@ -156,7 +156,7 @@ func TestLongManyWaiting(t *testing.T) {
 func TestPlans(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "x.db"), Options{})
 	for _, q := range []string{
-		loadRun, nextPriority, firstReady, heldUntil, expired, sweep, underRoot, expiredRuns, saveLease, saveProgress, owner, keyOwner,
+		loadRun, nextPriority, firstReady, heldUntil, expired, sweep, underRoot, expiredRuns, selectKin, insertGrave, saveLease, saveProgress, owner, keyOwner,
 		closeQuestion, questionRun, selectMark, selectBlob, selectRun + " WHERE r.n = ?", selectRun + " WHERE r.id = ? AND +r.tenant = ?",
 		selectRun + " WHERE r.tenant = ? AND r.id < ? ORDER BY r.id DESC LIMIT ?", selectRun + " ORDER BY r.id DESC LIMIT ?",
 		selectRun + " WHERE +r.tenant = ? AND " + underOrRoot + " ORDER BY r.id DESC LIMIT ?",
@@ -181,7 +181,8 @@ func TestPlans(t *testing.T) {
 		}
 		must(t, rows.Close())
 		text := strings.Join(plan, "\n\t")
-		full := strings.Contains(text, "SCAN r\n") || strings.Contains(text, "SCAN l\n") || strings.Contains(text, "SCAN lease\n") || strings.Contains(text, "SCAN log")
+		full := strings.Contains(text, "SCAN r\n") || strings.Contains(text, "SCAN l\n") || strings.Contains(text, "SCAN lease\n") ||
+			strings.Contains(text, "SCAN o\n") || strings.Contains(text, "SCAN log")
 		if testing.Verbose() || full {
 			t.Log(strings.TrimSpace(q) + "\n\t" + text)
 		}

@@ -43,6 +43,15 @@ func TestOlderDatabases(t *testing.T) {
 			if err != nil || len(qs) != 1 {
 				t.Fatal(len(qs), err)
 			}
+			for _, r := range rs {
+				if r.Status == "succeeded" {
+					must(t, s.Delete(ctx, r.ID, []byte("gone")))
+					rows, err := s.Read(ctx, all, r.ID, store.Query{Stream: store.Audit})
+					if err != nil || len(rows) != 1 || string(rows[0].Data) != "gone" {
+						t.Fatal(rows, err)
+					}
+				}
+			}
 			goOnWith(t, s, qs[0].Run)
 		})
 	}

@@ -25,7 +25,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w: %w", store.ErrUnavailable, err)
 	}
-	s := &Store{path: abs, clock: clock{start: time.Now()}, closing: make(chan struct{})}
+	s := &Store{path: abs, driver: o.Driver, clock: clock{start: time.Now()}, closing: make(chan struct{})}
 	if err := s.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w: %s: %w", store.ErrUnavailable, abs, explain(abs, err))
 	}
@@ -53,6 +53,7 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 		"synchronous(FULL)",        // NORMAL loses acknowledged commits when the power goes
 		"cache_size(-16384)",       // 16 MiB: the pages that a few thousand live runs write to
 		"temp_store(MEMORY)",       //
+		"secure_delete(1)",         // what is removed, or replaced, is overwritten and not only let go
 		"wal_autocheckpoint(4000)", // 16 MB: larger groups of checkpointed pages, fewer syncs
 		"journal_size_limit(67108864)",
 	))

@@ -208,7 +208,8 @@ func (s *Store) Read(ctx context.Context, sc store.Scope, id string, q store.Que
 		row := tx.QueryRowContext(ctx, "SELECT r.n, l.tails, p.tails FROM run r JOIN lease l ON l.n = r.n JOIN progress p ON p.n = r.n"+w.text.String(), w.args...)
 		switch err := row.Scan(&n, &a, &b); {
 		case err == sql.ErrNoRows:
-			return store.ErrNotFound
+			out, err = readGrave(ctx, tx, sc, id, q)
+			return err
 		case err != nil:
 			return err
 		}
@@ -219,6 +220,22 @@ func (s *Store) Read(ctx context.Context, sc store.Scope, id string, q store.Que
 		return err
 	})
 	return out, err
+}
+
+// readGrave reads what a deleted run has left.
+func readGrave(ctx context.Context, tx *sql.Tx, sc store.Scope, id string, q store.Query) ([]store.Row, error) {
+	if q.Stream != store.Audit {
+		return nil, store.ErrNotFound
+	}
+	row, at, tenant, user := store.Row{Stream: store.Audit, Seq: 1}, int64(0), "", ""
+	err := tx.QueryRowContext(ctx, "SELECT tenant, user, at, row FROM grave WHERE id = ?", id).Scan(&tenant, &user, &at, &row.Data)
+	if err == sql.ErrNoRows || err == nil && !rules.Sees(sc, tenant, user) {
+		return nil, store.ErrNotFound
+	}
+	if row.At = rules.Time(at); err != nil || q.After >= 1 || q.Key != "" {
+		return []store.Row{}, err
+	}
+	return []store.Row{row}, nil
 }
 
 const (

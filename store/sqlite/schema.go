@@ -8,7 +8,7 @@ const applicationID = 0x7061776c
 //
 // Tables are cut by how often they are written: who a run is (run, head), what it does (progress: every step), who holds it
 // (lease: small rows, so that heartbeats do not write states), and what it has left (log: append only).
-var migrations = []string{schema1, schema2}
+var migrations = []string{schema1, schema2, schema3}
 
 const schema1 = `
 CREATE TABLE run (
@@ -105,4 +105,9 @@ CREATE TABLE worker (id TEXT PRIMARY KEY, kinds TEXT NOT NULL, until INTEGER NOT
 const schema2 = `
 ALTER TABLE log ADD COLUMN told INTEGER;
 ALTER TABLE state RENAME TO progress;
+`
+
+// What stays of a run that was deleted: that it was there, whose it was, and the row that says who deleted it.
+const schema3 = `
+CREATE TABLE grave (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, user TEXT NOT NULL, at INTEGER NOT NULL, row BLOB) WITHOUT ROWID;
 `

@@ -47,6 +47,7 @@ func (o Options) withDefaults() Options {
 // Store is a store in a SQLite file.
 type Store struct {
 	path   string
+	driver string
 	reads  *sql.DB
 	writer *writer
 	hub    notice.Hub

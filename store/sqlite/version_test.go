@@ -153,3 +153,18 @@ func TestOpenedTogether(t *testing.T) {
 		}
 	}
 }
+
+// What was written by a clock that was ahead is a fault that says what to do: timers stand still meanwhile, which nobody would guess.
+func TestCheckClock(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "x.db"), Options{})
+	must(t, s.Create(t.Context(), store.NewRun{ID: "r"}))
+	if f := finding(t, s, "clock"); f.Fault != "" {
+		t.Errorf("%+v", f)
+	}
+	s.clock.ahead.Add(int64(time.Hour))
+	must(t, s.Create(t.Context(), store.NewRun{ID: "later"}))
+	s.clock.ahead.Add(-int64(time.Hour))
+	if f := finding(t, s, "clock"); !strings.Contains(f.Fault, "1h0m0s ahead") || !strings.Contains(f.Fault, "set it right") {
+		t.Errorf("%+v", f)
+	}
+}

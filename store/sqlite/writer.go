@@ -48,6 +48,8 @@ type writer struct {
 
 	prepared map[string]*sql.Stmt
 	groups   int   // committed so far
+	erased   bool  // runs were removed, and the log may still show them
+	rewipe   int64 // when to try again to cut the log off
 	version  int64 // PRAGMA data_version: it moves when another connection has written
 }
 
@@ -158,6 +160,7 @@ func (w *writer) alone(o *op) {
 }
 
 func (w *writer) finish(group []*op) {
+	w.wipe()
 	w.s.hub.Tell(w.tx.changed...)
 	for _, o := range group {
 		o.done <- o.err
@@ -245,6 +248,7 @@ func (w *writer) look() error {
 	if w.conn == nil {
 		return nil
 	}
+	w.wipe()
 	if err := w.foreign(); !isBusy(err) {
 		return err
 	}
@@ -338,6 +342,23 @@ func (w *writer) exec(text string, args ...any) error {
 	return err
 }
 
+// wipe brings the log into the file and cuts it off after runs were removed: what they were shall not be read there. A reader
+// who is in the middle of something is in the way: then it is tried again a second later, with the next group or look.
+func (w *writer) wipe() {
+	now := w.s.clock.now()
+	if !w.erased || now < w.rewipe {
+		return
+	}
+	var busy, log, done int
+	st, err := w.stmt("PRAGMA wal_checkpoint(TRUNCATE)")
+	if err == nil {
+		err = st.QueryRow().Scan(&busy, &log, &done)
+	}
+	if w.erased = err != nil || busy != 0; w.erased {
+		w.rewipe = now + int64(time.Second)
+	}
+}
+
 // close is for after the loop. A checkpoint that cannot be made now is made by whoever opens the file next.
 func (w *writer) close() error {
 	_ = w.exec("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -347,7 +368,7 @@ func (w *writer) close() error {
 
 // The drivers have no error type in common, but SQLite's own words.
 func isBusy(err error) bool {
-	return err != nil && (errors.Is(err, errTaken) || strings.Contains(err.Error(), "database is locked") || strings.Contains(err.Error(), "table is locked"))
+	return err != nil && (errors.Is(err, errTaken) || errors.Is(err, errRead) || strings.Contains(err.Error(), "database is locked") || strings.Contains(err.Error(), "table is locked"))
 }
 
 func isDamage(err error) bool { return err != nil && strings.Contains(err.Error(), "malformed") }

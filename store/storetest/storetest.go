@@ -39,7 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store, o Options) {
 	}{
 		{"create", createCases}, {"claim", claimCases}, {"renew", renewCases}, {"fence", fenceCases}, {"apply", applyCases},
 		{"letter", letterCases}, {"question", questionCases}, {"append", appendCases}, {"read", readCases}, {"scope", scopeCases},
-		{"limit", limitCases}, {"expire", expireCases}, {"watch", watchCases}, {"bytes", bytesCases}, {"race", raceCases},
+		{"limit", limitCases}, {"expire", expireCases}, {"delete", deleteCases}, {"watch", watchCases}, {"bytes", bytesCases}, {"race", raceCases},
 		{"life", lifeCases}, {"handles", handleCases},
 	} {
 		t.Run(group.name, func(t *testing.T) {

@@ -230,6 +230,7 @@ func (l *law) every(ctx context.Context) map[string]error {
 	_, out["Take"] = s.Take(ctx, store.Slot{Limit: "l", Holder: "h"})
 	out["Give"] = s.Give(ctx, "l", "h")
 	_, out["Expire"] = s.Expire(ctx, 1)
+	out["Delete"] = s.Delete(ctx, "r", nil)
 	_, out["Get"] = s.Get(ctx, all, "r")
 	_, out["List"] = s.List(ctx, all, store.Filter{}, store.Page{})
 	_, out["Read"] = s.Read(ctx, all, "r", store.Query{Stream: store.Step})
