@@ -311,7 +311,7 @@ func (v *visit) slot(ctx context.Context, c host.Call) (give func(), err error) 
 	}
 	l, ok := v.h.e.c.Limits[c.Limit]
 	if !ok {
-		return nil, pawl.Permanent(invalid("call %q: no limit %q is configured", c.Key, c.Limit))
+		return nil, unlimited(c)
 	}
 	// A call that was left behind holds its place beside the one that is made again.
 	holder := fmt.Sprintf("%s/%d/%d/%d/%s", v.h.run.ID, v.h.lease.Epoch, v.rec.Visit, v.rec.Try, c.Key)
@@ -335,6 +335,11 @@ func (v *visit) slot(ctx context.Context, c host.Call) (give func(), err error) 
 			return nil, err
 		}
 	}
+}
+
+// unlimited is the error of a call under a limit that is not configured.
+func unlimited(c host.Call) error {
+	return pawl.Permanent(invalid("call %q: no limit %q is configured", c.Key, c.Limit))
 }
 
 // occupy keeps a place in a limit while the call is under way, however long that is.

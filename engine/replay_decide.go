@@ -37,6 +37,7 @@ func (r *replaying) decided(g *stepGroup, out played, cause *pawl.Error) error {
 		r.diverge(*d)
 		return nil
 	}
+	end := r.ending(mv)
 	if g.kind == stepTakes {
 		r.path = append(r.path, r.rec.Node)
 	}
@@ -51,7 +52,7 @@ func (r *replaying) decided(g *stepGroup, out played, cause *pawl.Error) error {
 		r.raw = g.state
 	}
 	if mv.End {
-		return r.ended(g, mv, state)
+		return r.ended(g, mv, end, state)
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (r *replaying) move(g *stepGroup, out played, t machine.Tick, cause *pawl.E
 		return mv, nil, nil, err
 	}
 	gone := &pawl.Error{Code: pawl.CodeInternal, Text: "the graph's own code has ended its goroutine"}
-	ferr := r.aside("a condition of node "+n.Name, gone, func() (err error) {
+	ferr := r.aside(r.ctx, "a condition of node "+n.Name, gone, func() (err error) {
 		if edge, spent, err = h.choose(node, choices, out.next); err != nil {
 			return err
 		}
@@ -134,16 +135,16 @@ func (r *replaying) merged(g *stepGroup, key string, t machine.Tick) (mv machine
 }
 
 // failed is the decision after a try that failed: the next one, an error edge or the end.
-func (r *replaying) failed(g *stepGroup, h *hand, n *host.Node, node int, err error, t machine.Tick, recorded *pawl.Error) (mv machine.Move, state any, raw []byte, _ error) {
+func (r *replaying) failed(g *stepGroup, h *hand, n *host.Node, node int, err error, t machine.Tick, was *pawl.Error) (mv machine.Move, state any, raw []byte, _ error) {
 	cause := h.at(err)
-	if recorded == nil {
+	if was == nil {
 		d := r.at(DivergedError, g.seq, "the node fails, recorded: it does not: %s", firstLine(cause))
 		d.Replayed = encode(cause)
 		r.diverge(d)
 		return mv, nil, nil, nil
 	}
 	if after, ok := pawl.Retryable(err); ok && r.rec.Try <= n.Retry.Max {
-		if d := r.otherError(g, recorded, cause); d != nil {
+		if d := r.otherError(g, was, cause); d != nil {
 			r.diverge(*d)
 			return mv, nil, nil, nil
 		}
@@ -156,7 +157,7 @@ func (r *replaying) failed(g *stepGroup, h *hand, n *host.Node, node int, err er
 	}
 	edge, spent, folded := -1, []int(nil), any(nil)
 	gone := &pawl.Error{Code: pawl.CodeInternal, Text: "the graph's own code has ended its goroutine"}
-	err = r.aside("an error edge of node "+n.Name, gone, func() (err error) {
+	err = r.aside(r.ctx, "an error edge of node "+n.Name, gone, func() (err error) {
 		edge, spent, folded, err = h.claim(n.Name, node, choices, cause)
 		return err
 	})
@@ -170,14 +171,14 @@ func (r *replaying) failed(g *stepGroup, h *hand, n *host.Node, node int, err er
 		if err != nil {
 			cause = h.at(err)
 		}
-		if d := r.otherError(g, recorded, cause); d != nil && g.kind == stepEnds {
+		if d := r.otherError(g, was, cause); d != nil && g.kind == stepEnds {
 			r.diverge(*d)
 			return mv, nil, nil, nil
 		}
 		mv, err := machine.Fail(r.rec, t, cause)
 		return mv, nil, nil, err
 	}
-	if d := r.otherError(g, recorded, cause); d != nil {
+	if d := r.otherError(g, was, cause); d != nil {
 		r.diverge(*d)
 		return mv, nil, nil, nil
 	}
@@ -186,12 +187,13 @@ func (r *replaying) failed(g *stepGroup, h *hand, n *host.Node, node int, err er
 }
 
 // otherError compares the error of a try with the recorded one.
-func (r *replaying) otherError(g *stepGroup, recorded, replayed *pawl.Error) *Divergence {
-	if recorded.Code == replayed.Code && firstLine(recorded) == firstLine(replayed) {
+func (r *replaying) otherError(g *stepGroup, was, replayed *pawl.Error) *Divergence {
+	replayed = recorded(replayed)
+	if was.Code == replayed.Code && firstLine(was) == firstLine(replayed) {
 		return nil
 	}
-	d := r.at(DivergedError, g.seq, "the node fails with %s, recorded: %s", firstLine(replayed), firstLine(recorded))
-	d.Recorded, d.Replayed = encode(recorded), encode(replayed)
+	d := r.at(DivergedError, g.seq, "the node fails with %s, recorded: %s", firstLine(replayed), firstLine(was))
+	d.Recorded, d.Replayed = encode(was), encode(replayed)
 	return &d
 }
 

@@ -143,7 +143,7 @@ func (r *replaying) emitted(x *echo, g *stepGroup) {
 }
 
 // ended compares what the end of a run left: its output and its closing events. Those of earlier attempts are gone.
-func (r *replaying) ended(g *stepGroup, mv machine.Move, state any) error {
+func (r *replaying) ended(g *stepGroup, mv machine.Move, end host.Ending, state any) error {
 	if mv.What == machine.Merges || mv.Next.Attempt != r.last.Attempt || !r.last.Status.Ended() {
 		return nil
 	}
@@ -165,7 +165,6 @@ func (r *replaying) ended(g *stepGroup, mv machine.Move, state any) error {
 			return err
 		}
 	}
-	end := r.ending(mv)
 	if mv.Named {
 		if out, err := r.finish(state, end); err == nil { // its error was met before
 			was, err := r.e.output(r.ctx, r.run.ID, r.last)
@@ -188,8 +187,9 @@ func (r *replaying) ending(mv machine.Move) host.Ending {
 	end := host.Ending{
 		Run: r.run.ID, Terminal: mv.Next.Node, Outcome: mv.Next.Outcome, Attempt: mv.Next.Attempt,
 		Cost: r.last.Before + used(r.run, pawl.MeterUSD), Duration: r.last.Ended.Sub(r.last.Began),
-		Path: func() []string { return append(slices.Clone(r.path), mv.Next.Node) },
 	}
+	path := append(slices.Clone(r.path), r.rec.Node)
+	end.Path = func() []string { return path }
 	if mv.Next.Err != nil {
 		end.Err = mv.Next.Err
 	}
@@ -197,7 +197,7 @@ func (r *replaying) ending(mv machine.Move) host.Ending {
 }
 
 func (r *replaying) finish(state any, end host.Ending) (out []byte, err error) {
-	err = r.aside("Finish", errors.New("the graph's own code has ended its goroutine"), func() error {
+	err = r.aside(r.ctx, "Finish", errors.New("the graph's own code has ended its goroutine"), func() error {
 		return guard("Finish", func() (err error) { out, err = r.p.Finish(state, end); return err })
 	})
 	return out, err
@@ -220,7 +220,7 @@ func (r *replaying) finishes(t machine.Tick, mv machine.Move, state any) (machin
 }
 
 func (r *replaying) closes(state any, end host.Ending) (es []host.Event, err error) {
-	err = r.aside("Closing", errors.New("the graph's own code has ended its goroutine"), func() error {
+	err = r.aside(r.ctx, "Closing", errors.New("the graph's own code has ended its goroutine"), func() error {
 		return guard("Closing", func() (err error) { es, err = r.p.Closing(state, end); return err })
 	})
 	for _, v := range es {

@@ -25,6 +25,7 @@ type echo struct {
 	step    int64
 	now     time.Time
 	upto    int64
+	cause   *pawl.Error       // that the try ended with, as it was recorded
 	open    bool              // the try came to no end of its own: what is not recorded ends it
 	journal map[string]*entry // the last one of each key
 	window  []*entry          // those that this try may have made
@@ -93,10 +94,12 @@ func (x *echo) uncharged(cause *pawl.Error) bool {
 	return errors.As(cause.Err, &b)
 }
 
-func (x *echo) close() {
+// close ends the try: what the node has left behind is told so.
+func (x *echo) close() (found *Divergence, fault error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.over = true
+	return x.found, x.fault
 }
 
 // diverges notes the first divergence, and ends the node.
@@ -148,7 +151,7 @@ func (x *echo) refusal() error {
 func (x *echo) missed(kind, key string) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	excused := x.excused(key)
+	excused := x.excused(kind, key)
 	x.missing = append(x.missing, missed{kind, key})
 	switch {
 	case x.open:
@@ -164,13 +167,13 @@ func (x *echo) missed(kind, key string) error {
 
 // excused reports whether an item of a Map need not be in the journal, or not be made: another one failed, or is missing, and
 // those that are not under way then are not begun.
-func (x *echo) excused(key string) bool {
+func (x *echo) excused(kind, key string) bool {
 	base, ok := item(key)
-	if !ok {
+	if !ok || kind != kindCall {
 		return false
 	}
 	for k, en := range x.journal {
-		if b, ok := item(k); ok && b == base && en.Err != nil && en.Again == nil {
+		if b, ok := item(k); ok && b == base && en.Kind == kindCall && en.Err != nil && en.Again == nil {
 			return true
 		}
 	}
@@ -218,6 +221,9 @@ func (x *echo) Call(ctx context.Context, c host.Call, _ func(context.Context) ([
 		x.r.used(fmt.Sprint("call ", en.seq), c.Charge, int64(max(en.Physical, 1)))
 	}
 	if !en.lives(x.rec.Try) {
+		if err := unlimited(c); x.cause != nil && x.cause.Error() == err.Error() { // refused before it was made
+			return nil, err
+		}
 		return nil, x.missed(kindCall, c.Key)
 	}
 	if en.Err != nil {
@@ -256,6 +262,9 @@ func (x *echo) Ask(ctx context.Context, a host.Ask) ([]byte, error) {
 	}
 	switch {
 	case en == nil:
+		if _, err := asks(a, x.rec.Visit); err != nil {
+			return nil, err
+		}
 		return nil, x.missed(kindAnswer, a.Key)
 	case en.Kind == kindDeadline:
 		return nil, fmt.Errorf("question %q: %w", en.Key, pawl.ErrDeadline)

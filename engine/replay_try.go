@@ -43,7 +43,7 @@ func (r *replaying) tries(g *stepGroup) error {
 		return err
 	}
 	cancelled := g.kind == stepEnds && g.Edge == "cancelled"
-	x.open = cancelled || stoppedByClock(cause)
+	x.cause, x.open = cause, cancelled || stoppedByClock(cause)
 	out := played{x: x}
 	switch {
 	case cause != nil && cause.Code == pawl.CodeCrashLoop:
@@ -85,26 +85,29 @@ func (r *replaying) execute(x *echo, node int) (out played, err error) {
 	x.cancel = cancel
 	r.out.Executions++
 	out.x = x
-	out.err = r.aside("node "+x.n.Name, &pawl.Error{Code: pawl.CodeInternal, Text: fmt.Sprintf("node %q ended its goroutine", x.n.Name)}, func() error {
+	if x.open { // what ended it does not come again
+		defer time.AfterFunc(r.e.c.Abandon, func() { cancel(pawl.ErrClosed) }).Stop()
+	}
+	out.err = r.aside(ctx, "node "+x.n.Name, &pawl.Error{Code: pawl.CodeInternal, Text: fmt.Sprintf("node %q ended its goroutine", x.n.Name)}, func() error {
 		return guardIn("node", x.n.Name, func() (err error) { out.next, err = r.p.Run(ctx, node, state); return err })
 	})
-	x.close()
-	if x.fault != nil {
-		return out, x.fault
+	found, fault := x.close()
+	if fault != nil {
+		return out, fault
 	}
 	if r.ctx.Err() != nil {
 		return out, context.Cause(r.ctx)
 	}
 	r.out.Calls += len(x.keys) - len(x.missing)
 	r.seen = max(r.seen, x.upto)
-	if x.found != nil {
-		r.diverge(*x.found)
+	if found != nil {
+		r.diverge(*found)
 	}
 	return out, nil
 }
 
-// aside runs the graph's own code in a goroutine that it may end, for as long as ctx is not done.
-func (r *replaying) aside(what string, exit error, f func() error) error {
+// aside runs the graph's own code in a goroutine that it may end. It is left behind a while after ctx has ended.
+func (r *replaying) aside(ctx context.Context, what string, exit error, f func() error) error {
 	end := make(chan error, 1)
 	go func() {
 		err := pawl.Permanent(exit)
@@ -114,13 +117,13 @@ func (r *replaying) aside(what string, exit error, f func() error) error {
 	select {
 	case err := <-end:
 		return err
-	case <-r.ctx.Done():
+	case <-ctx.Done():
 	}
 	select {
 	case err := <-end:
 		return err
 	case <-time.After(r.e.c.Abandon):
-		return fmt.Errorf("%s does not return: %w", what, context.Cause(r.ctx))
+		return fmt.Errorf("%s does not return: %w", what, context.Cause(ctx))
 	}
 }
 
@@ -131,7 +134,7 @@ func (r *replaying) unmade(x *echo, orphans []string) {
 	}
 	var rows []*entry
 	for _, en := range x.window {
-		if !x.keys[en.Key] && !slices.Contains(orphans, en.Key) && !x.excused(en.Key) && en.Kind != kindCosts {
+		if !x.keys[en.Key] && !slices.Contains(orphans, en.Key) && !x.excused(en.Kind, en.Key) && en.Kind != kindCosts {
 			rows = append(rows, en)
 		}
 	}
