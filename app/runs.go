@@ -19,7 +19,7 @@ import (
 func (c *call) runsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "runs", Short: "See and steer runs", Args: cobra.ArbitraryArgs, RunE: group}
 	cmd.AddCommand(c.listCommand(), c.showCommand(), c.watchCommand(), c.answerCommand(), c.cancelCommand(), c.retryCommand(),
-		c.removeCommand())
+		c.removeCommand(), c.replayCommand())
 	return cmd
 }
 

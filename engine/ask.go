@@ -39,9 +39,9 @@ func (v *visit) Ask(ctx context.Context, a host.Ask) ([]byte, error) {
 		if a.For > 0 {
 			w.Due = now.Add(a.For)
 		}
-		row := encode(question{Key: a.Key, Visit: v.rec.Visit, Text: a.Text, Choices: a.Choices, Data: a.Data, Schema: a.Schema})
-		if len(row) > MaxEvent {
-			return nil, exhausted("question %q has %d bytes, at most %d are allowed", a.Key, len(row), MaxEvent)
+		row, err := asks(a, v.rec.Visit)
+		if err != nil {
+			return nil, err
 		}
 		v.mu.Lock()
 		v.asks = append(v.asks, asking{w, row})
@@ -49,6 +49,15 @@ func (v *visit) Ask(ctx context.Context, a host.Ask) ([]byte, error) {
 	}
 	v.park(w)
 	return nil, pawl.ErrParked
+}
+
+// asks is the row of a question.
+func asks(a host.Ask, visit int64) ([]byte, error) {
+	row := encode(question{Key: a.Key, Visit: visit, Text: a.Text, Choices: a.Choices, Data: a.Data, Schema: a.Schema})
+	if len(row) > MaxEvent {
+		return nil, exhausted("question %q has %d bytes, at most %d are allowed", a.Key, len(row), MaxEvent)
+	}
+	return row, nil
 }
 
 // asking is a question that this execution opens with its park.

@@ -309,7 +309,7 @@ func (v *visit) park(w machine.Wait) {
 func (v *visit) slots(ctx context.Context, c host.Call) (give func(), err error) {
 	limits := v.h.e.c.Limits
 	if _, ok := limits[c.Limit]; !ok && c.Limit != "" {
-		return nil, pawl.Permanent(invalid("call %q: no limit %q is configured", c.Key, c.Limit))
+		return nil, unlimited(c)
 	}
 	var names []string
 	for name := range limits {
@@ -359,6 +359,11 @@ func (v *visit) slot(ctx context.Context, key, name string, l Limit) (give func(
 			return nil, err
 		}
 	}
+}
+
+// unlimited is the error of a call under a limit that is not configured.
+func unlimited(c host.Call) error {
+	return pawl.Permanent(invalid("call %q: no limit %q is configured", c.Key, c.Limit))
 }
 
 // occupy keeps a place in a limit while the call is under way, however long that is.

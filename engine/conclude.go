@@ -102,30 +102,11 @@ func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) 
 	if after, ok := pawl.Retryable(err); ok && h.rec.Try <= n.Retry.Max {
 		return h.retry(ctx, v, t, n, cause, after)
 	}
-	edge, spent, folded := -1, []int(nil), any(nil)
 	choices, merr := h.p.m.Errors(h.rec, t.Answered)
 	if merr != nil {
 		return merr
 	}
-	gerr := guard("an error edge of node "+n.Name, func() error {
-		for _, c := range choices {
-			copied, err := h.p.Decode(h.raw)
-			if err != nil {
-				return err
-			}
-			f, ok := h.p.Claims(node, c.Edge, copied, cause)
-			if !ok {
-				continue
-			}
-			if c.Spent {
-				spent = append(spent, c.Edge)
-				continue
-			}
-			edge, folded = c.Edge, f
-			return nil
-		}
-		return nil
-	})
+	edge, spent, folded, gerr := h.claim(n.Name, node, choices, cause)
 	if gerr != nil {
 		return h.fail(ctx, v, t, h.at(gerr))
 	}
@@ -144,6 +125,31 @@ func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) 
 	return h.commit(ctx, commit{state: folded, raw: raw, visit: v, decide: func(r machine.Record) (machine.Move, error) {
 		return h.p.m.Claim(r, t, edge, spent, cause, failure)
 	}})
+}
+
+// claim finds the first error edge that claims a cause and is not spent, and what it makes of the state before the node.
+func (h *hand) claim(name string, node int, choices []machine.Choice, cause *pawl.Error) (edge int, spent []int, folded any, err error) {
+	edge = -1
+	err = guard("an error edge of node "+name, func() error {
+		for _, c := range choices {
+			copied, err := h.p.Decode(h.raw)
+			if err != nil {
+				return err
+			}
+			f, ok := h.p.Claims(node, c.Edge, copied, cause)
+			if !ok {
+				continue
+			}
+			if c.Spent {
+				spent = append(spent, c.Edge)
+				continue
+			}
+			edge, folded = c.Edge, f
+			return nil
+		}
+		return nil
+	})
+	return edge, spent, folded, err
 }
 
 // at is an error in its recorded form, with the node where it happened.

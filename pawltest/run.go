@@ -131,7 +131,25 @@ func play[I, S, O any](g *pawl.Graph[I, S, O], input I, script Script) (*Result[
 	for _, w := range p.workers {
 		r.Writes = append(r.Writes, w.count())
 	}
-	return r, r.read(context.WithoutCancel(ctx), p.office, p.id)
+	if err := r.read(context.WithoutCancel(ctx), p.office, p.id); err != nil || !script.Replay {
+		return r, err
+	}
+	return r, replays(desk, r.Run, r.Children)
+}
+
+// replays demands that runs replay as they were recorded.
+func replays(e *engine.Engine, run pawl.Run, children []pawl.Run) error {
+	for _, r := range append([]pawl.Run{run}, children...) {
+		got, err := e.Replay(context.Background(), pawl.Caller{Scopes: []string{pawl.ScopeAll}}, r.ID)
+		if err != nil {
+			return fmt.Errorf("replay of a run of %s: %w", r.Workflow, err)
+		}
+		if d := got.Diverged; d != nil {
+			return fmt.Errorf("a run of %s does not replay: step %d, node %q: %s (recorded %s, replayed %s)",
+				r.Workflow, d.Step, d.Node, d.Text, d.Recorded, d.Replayed)
+		}
+	}
+	return nil
 }
 
 // play goes from worker to worker and from question to question until the run has ended.

@@ -39,6 +39,10 @@ type Script struct {
 	// and so on. Its lease runs out and another worker goes on.
 	Crash []int
 
+	// Replay replays the run and its children afterwards: the test fails where a node does not do again what was recorded,
+	// because it decides by something that is neither in the state nor in the result of a call.
+	Replay bool
+
 	Start  pawl.StartOptions
 	Caller pawl.Caller
 	Also   []*pawl.Workflow // that the graph names only inside its nodes: in Call and Enqueue

@@ -109,6 +109,16 @@ type NewRun struct {
 	Caps                   []Counter // the counters with their caps; Used is usually 0
 	Add                    []Row
 	After                  time.Duration
+	Past                   *Past // not nil: a copy of a run that was made elsewhere
+}
+
+// Past makes a new run a copy of one that was made elsewhere. It is created ended and is never due (After does not count), with
+// the outcome, the times (zero: now) and the questions that it had; the rows of its Add keep their At. A question whose id
+// exists is *Taken by the run of that one.
+type Past struct {
+	Outcome          string
+	Created, Updated time.Time
+	Questions        []Question // ID, Closed, Asked, Due and Row; all else is the run's
 }
 
 // Letter tells whoever holds a run (or will) something: it appends its rows (usually one to Inbox) and makes the run due

@@ -148,6 +148,9 @@ func (t *tx) create(n *store.NewRun) error {
 	}
 	t.s.runs[r.id] = r
 	t.created = append(t.created, r)
+	if n.Past != nil {
+		return t.past(r, n)
+	}
 	_, err := t.add(r, n.Add)
 	return err
 }
@@ -156,6 +159,30 @@ func (t *tx) create(n *store.NewRun) error {
 func (s *Store) taken(id string) bool {
 	_, dead := s.graves[id]
 	return dead || s.runs[id] != nil
+}
+
+// past makes a new run a copy of one that has been.
+func (t *tx) past(r *run, n *store.NewRun) error {
+	r.Lease = rules.Lease{Ended: true}
+	r.outcome, r.created, r.updated = n.Past.Outcome, rules.Stamp(n.Past.Created, t.now), rules.Stamp(n.Past.Updated, t.now)
+	for i := range n.Add {
+		stream, err := rules.Place(&n.Add[i])
+		if err != nil {
+			return err
+		}
+		r.append(stream, &n.Add[i], rules.Stamp(n.Add[i].At, t.now))
+	}
+	for _, q := range n.Past.Questions {
+		if old := t.s.questions[q.ID]; old != nil {
+			return &store.Taken{Owner: old.Run}
+		}
+		t.quests = append(t.quests, questWas{q.ID, nil})
+		t.s.questions[q.ID] = &store.Question{
+			ID: q.ID, Run: r.id, Tenant: r.tenant, User: r.user, Workflow: r.workflow, Root: r.root, Closed: q.Closed,
+			Asked: rules.Time(rules.Stamp(q.Asked, t.now)), Due: rules.Time(rules.Stamp(q.Due, 0)), Row: bytes.Clone(q.Row),
+		}
+	}
+	return nil
 }
 
 // bind gives the run an idempotency key in the place of the one that it has.

@@ -11,12 +11,14 @@ import (
 
 // Create makes new runs.
 func (s *Store) Create(ctx context.Context, rs ...store.NewRun) error {
+	guard := len(rs) > 1
 	for i := range rs {
 		if err := known(rs[i].Add); err != nil {
 			return s.fault(ctx, "create", err)
 		}
+		guard = guard || rs[i].Past != nil
 	}
-	return s.do(ctx, "create", &op{guard: len(rs) > 1, run: func(t *tx) error {
+	return s.do(ctx, "create", &op{guard: guard, run: func(t *tx) error {
 		for i := range rs {
 			if err := t.create(&rs[i], false); err != nil {
 				return err
@@ -81,10 +83,10 @@ const (
 	insertRun = `
 INSERT INTO run (id, tenant, user, workflow, version, key, parent, root, priority, created)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10 WHERE NOT EXISTS (SELECT 1 FROM grave WHERE id = ?1) ON CONFLICT DO NOTHING`
-	insertProgress = `INSERT INTO progress (n, status, node, outcome, updated, tails, row) VALUES (?, ?, ?, '', ?, ?, ?)`
+	insertProgress = `INSERT INTO progress (n, status, node, outcome, updated, tails, row) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	insertLease    = `
 INSERT INTO lease (n, kind, priority, root, ended, epoch, inbox, worker, until, due, expires, ready)
-VALUES (?, ?, ?, ?, 0, 0, ?, '', 0, ?, 0, ?)`
+VALUES (?, ?, ?, ?, ?, 0, ?, '', 0, ?, 0, ?)`
 	owner    = `SELECT id FROM run WHERE id = ? UNION ALL SELECT id FROM grave WHERE id = ?`
 	keyOwner = `SELECT id FROM run WHERE tenant = ? AND workflow = ? AND key = ? AND key <> ''`
 )
@@ -98,7 +100,12 @@ func (t *tx) create(n *store.NewRun, leave bool) error {
 	if r.root == "" {
 		r.root = r.id
 	}
-	res, err := t.result(insertRun, n.ID, n.Tenant, n.User, n.Workflow, n.Version, n.Key, n.Parent, r.root, n.Priority, t.now)
+	outcome, created, updated := "", t.now, t.now
+	if n.Past != nil {
+		r.Lease = rules.Lease{Ended: true}
+		outcome, created, updated = n.Past.Outcome, rules.Stamp(n.Past.Created, t.now), rules.Stamp(n.Past.Updated, t.now)
+	}
+	res, err := t.result(insertRun, n.ID, n.Tenant, n.User, n.Workflow, n.Version, n.Key, n.Parent, r.root, n.Priority, created)
 	if err != nil {
 		return err
 	}
@@ -124,11 +131,15 @@ func (t *tx) create(n *store.NewRun, leave bool) error {
 		return err
 	}
 	for i := range n.Add {
-		if _, err := t.append(r, &n.Add[i]); err != nil {
+		at := t.now
+		if n.Past != nil {
+			at = rules.Stamp(n.Add[i].At, t.now)
+		}
+		if _, err := t.appendAt(r, &n.Add[i], at); err != nil {
 			return err
 		}
 	}
-	if _, err := t.exec(insertProgress, r.n, n.Status, n.Node, t.now, r.tails.bytes(), n.Row); err != nil {
+	if _, err := t.exec(insertProgress, r.n, n.Status, n.Node, outcome, updated, r.tails.bytes(), n.Row); err != nil {
 		return err
 	}
 	r.grown = false
@@ -136,11 +147,34 @@ func (t *tx) create(n *store.NewRun, leave bool) error {
 	if root == r.id {
 		root = ""
 	}
-	if _, err := t.exec(insertLease, r.n, r.kind, r.priority, root, r.Inbox, r.Due, r.ready(t.now)); err != nil {
+	if _, err := t.exec(insertLease, r.n, r.kind, r.priority, root, r.Ended, r.Inbox, r.Due, r.ready(t.now)); err != nil {
 		return err
+	}
+	if n.Past != nil {
+		if err := t.asked(r, n.Past.Questions); err != nil {
+			return err
+		}
 	}
 	t.runs[r.id] = r
 	t.changed = append(t.changed, r.id)
+	return nil
+}
+
+// asked writes the questions of a run that has been.
+func (t *tx) asked(r *run, qs []store.Question) error {
+	for _, q := range qs {
+		made, err := t.exec(insertAsked, q.ID, r.n, r.tenant, q.Closed, rules.Stamp(q.Asked, t.now), rules.Stamp(q.Due, 0), q.Row)
+		if err != nil {
+			return err
+		}
+		if made == 0 {
+			var id string
+			if _, err := t.row(questionRun, []any{q.ID}, &id); err != nil {
+				return err
+			}
+			return &store.Taken{Owner: id}
+		}
+	}
 	return nil
 }
 
@@ -270,6 +304,8 @@ func (t *tx) move(r *run, version string) (err error) {
 const (
 	insertQuestion = `
 INSERT INTO question (id, run, tenant, closed, asked, due, row) VALUES (?, ?, ?, 0, ?, ?, ?) ON CONFLICT DO NOTHING`
+	insertAsked = `
+INSERT INTO question (id, run, tenant, closed, asked, due, row) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	closeQuestion  = `UPDATE question SET closed = 1 WHERE id = ? AND closed = 0`
 	answerQuestion = `UPDATE question SET closed = 1, row = ? WHERE id = ? AND closed = 0 AND (due = 0 OR due > ?)`
 	questionRun    = `SELECT r.id FROM question q JOIN run r ON r.n = q.run WHERE q.id = ?`

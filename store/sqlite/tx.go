@@ -215,7 +215,9 @@ func (t *tx) kind(name string, add bool) (int64, error) {
 const insertLog = `INSERT INTO log (prev, run, stream, seq, key, at, data, told) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
 // append adds a row to a stream and answers its number. The caller saves the tails, and the lease that counts letters.
-func (t *tx) append(r *run, row *store.Row) (int64, error) {
+func (t *tx) append(r *run, row *store.Row) (int64, error) { return t.appendAt(r, row, t.now) }
+
+func (t *tx) appendAt(r *run, row *store.Row, at int64) (int64, error) {
 	stream, err := rules.Place(row)
 	if err != nil {
 		return 0, err
@@ -231,7 +233,7 @@ func (t *tx) append(r *run, row *store.Row) (int64, error) {
 		told = r.tails[rules.Event].id
 	}
 	t.dirty = true
-	res, err := t.result(insertLog, r.tails[stream].id, r.n, stream, r.tails[stream].seq+1, row.Key, t.now, row.Data, told)
+	res, err := t.result(insertLog, r.tails[stream].id, r.n, stream, r.tails[stream].seq+1, row.Key, at, row.Data, told)
 	if err != nil {
 		return 0, err
 	}

@@ -92,6 +92,61 @@ var createCases = []kase{
 			l.Fatalf("due at %v, want only after a letter", d)
 		}
 	}},
+	// A copy of a run that was made elsewhere is what it was, and nobody can work it: else a bug report would be carried out.
+	{name: "past", run: func(l *law) {
+		at := func(n int) time.Time { return time.Date(2020, 1, n, 0, 0, 0, 7, time.UTC) }
+		n := run("r")
+		n.Status, n.Root = "waiting", "top"
+		n.Add = []store.Row{
+			{Stream: store.Step, Data: []byte("s"), At: at(3), Told: true}, {Stream: store.Inbox, Data: []byte("in"), At: at(4)},
+			{Stream: store.Event, Key: "k", Data: []byte("e"), At: at(5)}, {Stream: store.Call, Data: []byte("now")},
+		}
+		n.Past = &store.Past{Outcome: "odd", Created: at(1), Updated: at(9), Questions: []store.Question{
+			{ID: "q1", Asked: at(5), Due: at(6), Row: []byte("open")}, {ID: "q2", Asked: at(7), Closed: true, Row: []byte("closed")},
+		}}
+		l.create(n)
+		r := l.get("r")
+		if !r.Ended || !r.Due.IsZero() || !r.Until.IsZero() || r.Status != "waiting" || r.Outcome != "odd" || r.Inbox != 1 {
+			l.Fatalf("the copy is %+v", r)
+		}
+		l.same("created", r.Created, at(1))
+		l.same("updated", r.Updated, at(9))
+		l.same("step", l.read("r", store.Query{Stream: store.Step}), []store.Row{{Stream: store.Step, Seq: 1, Data: []byte("s"), At: at(3)}})
+		l.same("events", l.read("r", store.Query{Stream: store.Event}), []store.Row{
+			{Stream: store.Event, Seq: 1, Data: []byte("s"), At: at(3)}, {Stream: store.Event, Seq: 2, Key: "k", Data: []byte("e"), At: at(5)}})
+		if got := l.read("r", store.Query{Stream: store.Call}); len(got) != 1 || got[0].At.Before(at(9)) {
+			l.Fatalf("a row without a time: %+v", got)
+		}
+		q := store.Question{Run: "r", Tenant: "t", User: "u", Workflow: "w", Root: "top"}
+		first, second := q, q
+		first.ID, first.Asked, first.Due, first.Row = "q1", at(5), at(6), []byte("open")
+		second.ID, second.Asked, second.Closed, second.Row = "q2", at(7), true, []byte("closed")
+		l.same("questions", l.questions(store.Filter{Run: "r"}), []store.Question{second, first})
+
+		l.same("claims", l.claims(store.Claim{Max: 9}), []string{})
+		l.is(l.s.Apply(l.ctx, store.Change{Run: "r", Letters: []store.Letter{{Run: "r", Live: true}}}), store.ErrStale)
+		l.apply(store.Change{Run: "r", Letters: []store.Letter{letter("r", "wake")}})
+		l.same("claims after a letter", l.claims(store.Claim{Max: 9}), []string{})
+	}},
+	// A file that is refused in the middle has left nothing: a question belongs to one run, and all of it is one transaction.
+	{name: "past of a question that exists", run: func(l *law) {
+		a, b, c := run("a"), run("b"), run("c")
+		a.Past = &store.Past{Questions: []store.Question{{ID: "q", Row: []byte("a's")}}}
+		l.create(a)
+		b.Past = &store.Past{Questions: []store.Question{{ID: "p"}}}
+		c.Past = &store.Past{Questions: []store.Question{{ID: "new"}, {ID: "q", Row: []byte("c's")}}}
+		l.taken(l.s.Create(l.ctx, b, c), "a")
+		l.gone("b")
+		l.gone("c")
+		l.taken(l.s.Create(l.ctx, c), "a")
+		l.gone("c")
+		if qs := l.questions(store.Filter{}); len(qs) != 1 || qs[0].Run != "a" || string(qs[0].Row) != "a's" {
+			l.Fatalf("questions: %+v", qs)
+		}
+		c.Past = nil
+		l.create(c)
+		l.same("claims", l.claims(store.Claim{Max: 9}), []string{"c"})
+	}},
 	// None is nothing to do, not a fault.
 	{name: "none", run: func(l *law) { l.create() }},
 }

@@ -15,7 +15,7 @@ func reply(text string) any { return map[string]string{"text": text} }
 // begins at the expander again; wherever the worker crashes, the end is the same.
 func TestR00305EveryCrashComesToTheSameEnd(t *testing.T) {
 	g := Graph(agent(t, Embedded()))
-	r := pawltest.EveryCrash(t, g, Input{Text: "teacher"}, pawltest.Script{Answers: map[string][]any{"clarify": {reply("I teach chemistry in a secondary school")}}})
+	r := pawltest.EveryCrash(t, g, Input{Text: "teacher"}, pawltest.Script{Replay: true, Answers: map[string][]any{"clarify": {reply("I teach chemistry in a secondary school")}}})
 	if r.Output.Status != MatchFound || len(r.Output.Codes) == 0 || r.Output.Codes[0].Family != "2330" {
 		t.Fatalf("%+v", r.Output)
 	}
@@ -31,7 +31,7 @@ func TestR00305EveryCrashComesToTheSameEnd(t *testing.T) {
 
 // R-003-43: nobody answers, so the run ends with what it knows and its question, three days later.
 func TestNobodyAnswersDurably(t *testing.T) {
-	r := pawltest.Run(t, Graph(agent(t, Embedded())), Input{Text: "teacher"}, pawltest.Script{Silence: []string{"clarify"}})
+	r := pawltest.Run(t, Graph(agent(t, Embedded())), Input{Text: "teacher"}, pawltest.Script{Replay: true, Silence: []string{"clarify"}})
 	if r.Output.Status != MoreInfo || r.Output.Question == "" || len(r.Output.Codes) != 0 {
 		t.Errorf("%+v", r.Output)
 	}

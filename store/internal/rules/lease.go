@@ -118,3 +118,11 @@ func Time(ns int64) time.Time {
 	}
 	return time.Unix(0, ns).UTC()
 }
+
+// Stamp is an instant as it is stored: now where none is given.
+func Stamp(t time.Time, now int64) int64 {
+	if t.IsZero() {
+		return now
+	}
+	return t.UnixNano()
+}
