@@ -52,7 +52,7 @@ func (s *Store) Apply(ctx context.Context, cs ...store.Change) error {
 // create makes a run. With leave, one whose id or key is taken is left out; else that is a *Taken.
 func (g *group) create(n *store.NewRun, leave bool) error {
 	at := ownedKey{n.Tenant, n.Workflow, n.Key}
-	owner, taken := n.ID, g.runs[n.ID] != nil
+	owner, taken := n.ID, g.runs[n.ID] != nil || g.graves[n.ID]
 	if !taken && n.Key != "" {
 		owner, taken = g.owners[at]
 	}
@@ -87,11 +87,36 @@ func (g *group) create(n *store.NewRun, leave bool) error {
 		g.set(r, c)
 	}
 	for i := range n.Add {
+		rows := len(g.log)
 		if _, err := g.append(r, &n.Add[i]); err != nil {
 			return err
 		}
+		if n.Past != nil && len(g.log) > rows {
+			at := rules.Stamp(n.Add[i].At, g.now)
+			g.log[rows].at = &at
+		}
 	}
 	g.told = append(g.told, r.id)
+	if n.Past == nil {
+		return nil
+	}
+	r.Lease = rules.Lease{Ended: true, Inbox: r.Inbox}
+	return g.past(r, n.Past.Questions)
+}
+
+// past adds the questions that a run had where it was made.
+func (g *group) past(r *run, qs []store.Question) error {
+	for i := range qs {
+		q := &qs[i]
+		if old := g.questions[q.ID]; old != nil {
+			return &store.Taken{Owner: old.run}
+		}
+		g.questions[q.ID] = &question{
+			id: q.ID, run: r.id, n: r.n, tenant: r.tenant, closed: q.Closed, made: &store.Ask{ID: q.ID, Row: q.Row},
+			asked: rules.Stamp(q.Asked, g.now), due: rules.Stamp(q.Due, 0),
+		}
+		g.undo = append(g.undo, func() { delete(g.questions, q.ID) })
+	}
 	return nil
 }
 
@@ -218,7 +243,7 @@ func (g *group) ask(r *run, c *store.Change) {
 		if g.questions[a.ID] != nil {
 			continue
 		}
-		q := &question{id: a.ID, run: r.id, n: r.n, tenant: r.tenant, made: a}
+		q := &question{id: a.ID, run: r.id, n: r.n, tenant: r.tenant, made: a, asked: g.now}
 		if a.After != 0 {
 			q.due = rules.After(g.now, a.After)
 		}

@@ -113,7 +113,7 @@ func (s *Store) claim(ctx context.Context, conn *pgxpool.Conn, c *store.Claim) (
 		kinds = values(c.Kinds)
 	}
 	b, max := &pgx.Batch{}, int64(max(c.Max, 0))
-	note := s.present.queue(b, c.Worker, c.Hold, c.Kinds)
+	note := s.present.queue(b, c.Worker, c.Hold, c.Announced())
 	take := each(func(rows pgx.Rows) error {
 		var g claimed
 		err := rows.Scan(&g.n, &g.epoch)

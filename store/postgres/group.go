@@ -8,9 +8,10 @@ import (
 // group is what a commit is about: what was read, and what the operations in it make of that. Nothing is sent to the database
 // before all have been decided, so that one that is refused leaves nothing behind.
 type group struct {
-	now   int64 // 0 where it is not known: then nothing may depend on it
-	runs  map[string]*run
-	order []*run // the runs that are to be written
+	now    int64 // 0 where it is not known: then nothing may depend on it
+	runs   map[string]*run
+	graves map[string]bool // ids of runs that were deleted
+	order  []*run          // the runs that are to be written
 
 	counters  map[string]map[string]store.Counter // by run and meter
 	spent     []pair                              // those that have changed
@@ -46,7 +47,7 @@ type question struct {
 	id, run, tenant string
 	n               int64 // number of the run that asked
 	closed          bool
-	due             int64
+	asked, due      int64
 	made            *store.Ask
 	answered        *store.Answer
 	touched         bool
@@ -58,6 +59,7 @@ type entry struct {
 	stream int
 	seq    int64
 	told   *int64
+	at     *int64 // nil: the time of the commit
 	key    string
 	data   []byte
 }

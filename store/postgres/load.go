@@ -30,6 +30,7 @@ JOIN run o ON o.tenant = v.tenant AND o.workflow = v.workflow AND o.key = v.key 
 	readBound = `
 SELECT o.tenant, o.workflow, o.key, o.id FROM unnest($1::bytea[], $2::bytea[]) v (id, key) JOIN run r ON r.id = v.id
 JOIN run o ON o.tenant = r.tenant AND o.workflow = r.workflow AND o.key = v.key AND o.key <> ''`
+	readGraves = `SELECT id FROM deleted WHERE id = ANY ($1::bytea[])`
 	newNumbers = `SELECT nextval('run_n') FROM generate_series(1, $1::int)`
 	readClock  = `SELECT clock()`
 )
@@ -61,8 +62,14 @@ func (g *group) load(ctx context.Context, c sender, n *needs) error {
 	if len(n.bindKeys) > 0 {
 		b.Queue(readBound, values(n.bindRuns), values(n.bindKeys)).Query(each(g.addOwner))
 	}
-	if n.made > 0 {
-		b.Queue(newNumbers, n.made).Query(each(func(r pgx.Rows) error {
+	if len(n.ids) > 0 {
+		b.Queue(readGraves, values(n.ids)).Query(each(func(r pgx.Rows) error {
+			var id string
+			err := r.Scan(text(&id))
+			g.graves[id] = true
+			return err
+		}))
+		b.Queue(newNumbers, len(n.ids)).Query(each(func(r pgx.Rows) error {
 			var n int64
 			err := r.Scan(&n)
 			g.free = append(g.free, n)

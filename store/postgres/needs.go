@@ -19,7 +19,7 @@ type needs struct {
 	keys      []string
 	bindRuns  []string // and of runs that are there
 	bindKeys  []string
-	made      int // runs to be made
+	ids       []string // of runs to be made
 	bytes     int
 }
 
@@ -34,7 +34,7 @@ func (n *needs) add(o *needs) {
 	n.keys = append(n.keys, o.keys...)
 	n.bindRuns = append(n.bindRuns, o.bindRuns...)
 	n.bindKeys = append(n.bindKeys, o.bindKeys...)
-	n.made += o.made
+	n.ids = append(n.ids, o.ids...)
 }
 
 // rows notes the rows that go to a run. One of a stream that there is not is refused before anything is read.
@@ -54,8 +54,13 @@ func (n *needs) rows(run string, rows []store.Row) (blobs bool, err error) {
 }
 
 func (n *needs) create(r *store.NewRun) error {
-	n.runs = append(n.runs, r.ID)
-	n.made++
+	n.runs, n.ids = append(n.runs, r.ID), append(n.ids, r.ID)
+	if r.Past != nil {
+		for i := range r.Past.Questions {
+			n.questions = append(n.questions, r.Past.Questions[i].ID)
+			n.bytes += len(r.Past.Questions[i].Row)
+		}
+	}
 	n.bytes += len(r.Head) + len(r.Row)
 	if r.Key != "" {
 		n.tenants, n.workflows, n.keys = append(n.tenants, r.Tenant), append(n.workflows, r.Workflow), append(n.keys, r.Key)

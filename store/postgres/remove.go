@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -12,44 +13,65 @@ import (
 )
 
 const (
-	lockExpired = `
-SELECT r.n, r.id FROM state s JOIN run r ON r.n = s.n WHERE s.expires <> 0 AND s.expires <= (SELECT clock())
-ORDER BY s.expires LIMIT $1::bigint FOR UPDATE OF s SKIP LOCKED`
+	// expiredRuns are those below which nobody is alive.
+	expiredRuns = `
+SELECT r.id FROM state s JOIN run r ON r.n = s.n WHERE s.expires <> 0 AND s.expires <= (SELECT clock()) AND NOT EXISTS (
+	WITH RECURSIVE kin (n, id) AS (
+		SELECT c.n, c.id FROM run c WHERE c.parent = r.id AND c.parent <> ''
+		UNION SELECT c.n, c.id FROM kin k JOIN run c ON c.parent = k.id AND c.parent <> '')
+	SELECT 1 FROM kin k JOIN state a ON a.n = k.n WHERE NOT a.ended)
+ORDER BY s.expires LIMIT $1::bigint`
+	// readFamily goes down the generations: the youngest come last.
 	readFamily = `
-WITH RECURSIVE them (n, id) AS (
-	SELECT n, id FROM run WHERE id = $1 UNION SELECT r.n, r.id FROM them m JOIN run r ON r.parent = m.id AND r.parent <> '')
-SELECT n, id FROM them ORDER BY n`
+WITH RECURSIVE them (n, id, depth) AS (
+	SELECT n, id, 0 FROM run WHERE id = $1
+	UNION SELECT r.n, r.id, m.depth + 1 FROM them m JOIN run r ON r.parent = m.id AND r.parent <> '' WHERE m.depth < 1000)
+SELECT n, id FROM (SELECT n, id, max(depth) AS depth FROM them GROUP BY n, id) t ORDER BY depth, n`
 	lockFamily = `SELECT n, ended FROM state WHERE n = ANY ($1::bigint[]) ORDER BY n FOR UPDATE`
-	keepRow    = `
-INSERT INTO deleted (id, tenant, person, at, row) SELECT id, tenant, person, clock(), $2 FROM run WHERE id = $1
-ON CONFLICT (id) DO UPDATE SET tenant = excluded.tenant, person = excluded.person, at = excluded.at, row = excluded.row`
+	keepRow    = `INSERT INTO deleted (id, tenant, person, at, row) SELECT id, tenant, person, clock(), $2 FROM run WHERE id = $1`
 )
 
-// Expire removes runs that have expired.
+// Expire removes runs that have expired, each with its descendants, the youngest first: a pass that is cut off leaves no orphan.
 func (s *Store) Expire(ctx context.Context, most int) (n int, err error) {
+	var found []string
 	err = s.change(ctx, "expire", func(ctx context.Context, c *pgxpool.Conn) (err error) {
-		n, err = s.expire(ctx, c, max(most, 0))
+		if err := sweepUp(ctx, c); err != nil {
+			return err
+		}
+		found, err = collect(ctx, c, expiredRuns, []any{max(most, 0)}, func(rows pgx.Rows) (id string, err error) {
+			return id, rows.Scan(text(&id))
+		})
 		return err
 	})
+	for _, id := range found {
+		if n >= most || err != nil {
+			break
+		}
+		removed := 0
+		err = s.change(ctx, "expire", func(ctx context.Context, c *pgxpool.Conn) (err error) {
+			removed, err = s.expire(ctx, c, id, most-n)
+			return err
+		})
+		n += removed
+	}
+	return n, err
+}
+
+// expire removes up to most of a family. One that is gone, or in which somebody is alive again, is left alone.
+func (s *Store) expire(ctx context.Context, c *pgxpool.Conn, id string, most int) (int, error) {
+	defer rollback(ctx, c)
+	f, err := lockedFamily(ctx, c, id)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrStale) {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
-	return n, nil
-}
-
-func (s *Store) expire(ctx context.Context, c *pgxpool.Conn, most int) (int, error) {
-	defer rollback(ctx, c)
-	if err := sweepUp(ctx, c); err != nil {
-		return 0, err
-	}
-	var f family
-	b := &pgx.Batch{}
-	b.Queue(begin)
-	b.Queue(lockExpired, most).Query(each(f.add))
-	if err := c.SendBatch(ctx, b).Close(); err != nil || len(f.ns) == 0 {
-		return 0, err
-	}
-	return len(f.ns), s.erase(ctx, c, &pgx.Batch{}, &f)
+	slices.Reverse(f.ns)
+	slices.Reverse(f.ids)
+	count := min(len(f.ns), most)
+	f.ns, f.ids = f.ns[:count], f.ids[:count]
+	return count, s.erase(ctx, c, &pgx.Batch{}, f)
 }
 
 // sweepUp removes what has run out and no run owns: the tables would only grow otherwise.

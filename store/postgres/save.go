@@ -15,19 +15,19 @@ const (
 	setKeys    = `UPDATE run r SET key = v.key FROM unnest($1::bigint[], $2::bytea[]) v (n, key) WHERE r.n = v.n`
 	insertRuns = `
 INSERT INTO run (n, id, tenant, person, workflow, key, parent, root, priority, created, head)
-SELECT v.n, v.id, v.tenant, v.person, v.workflow, v.key, v.parent, v.root, v.priority, $1::bigint, v.head
-FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bigint[], $11::bytea[])
-	v (n, id, tenant, person, workflow, key, parent, root, priority, head) ORDER BY v.id`
+SELECT v.n, v.id, v.tenant, v.person, v.workflow, v.key, v.parent, v.root, v.priority, v.created, v.head
+FROM unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bigint[], $10::bytea[],
+	$11::bigint[]) v (n, id, tenant, person, workflow, key, parent, root, priority, head, created) ORDER BY v.id`
 	insertStates = `
 INSERT INTO state (n, rev, version, kind, priority, root, status, node, outcome, updated, ended, epoch, worker, until, due, expires, ready,
 	steps, events, calls, inbox, blobs, audits, row)
-SELECT v.n, 1, v.version, v.kind, v.priority, v.root, v.status, v.node, v.outcome, $1::bigint, v.ended, v.epoch, v.worker, v.until, v.due,
+SELECT v.n, 1, v.version, v.kind, v.priority, v.root, v.status, v.node, v.outcome, coalesce(v.updated, $1::bigint), v.ended, v.epoch, v.worker, v.until, v.due,
 	v.expires, v.ready, v.steps, v.events, v.calls, v.inbox, v.blobs, v.audits, v.row
 FROM unnest($2::bigint[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], $10::boolean[], $11::bigint[],
 	$12::bytea[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[],
-	$21::bigint[], $22::bigint[], $23::bytea[], $24::bigint[])
+	$21::bigint[], $22::bigint[], $23::bytea[], $24::bigint[], $25::bigint[])
 	v (n, rev, version, kind, status, node, outcome, row, ended, epoch, worker, until, due, expires, ready,
-		steps, events, calls, inbox, blobs, audits, root, priority)`
+		steps, events, calls, inbox, blobs, audits, root, priority, updated)`
 	// It divides by zero where a run is not what it was thought to be.
 	updateStates = `
 WITH saved AS (
@@ -56,16 +56,18 @@ WITH saved AS (
 SELECT 1 / (CASE WHEN count(*) = cardinality($2::bigint[]) THEN 1 ELSE 0 END) FROM saved`
 	insertLog = `
 INSERT INTO log (run, stream, seq, at, told, key, data)
-SELECT v.run, v.stream, v.seq, coalesce($1::bigint, (SELECT clock())), v.told, v.key, v.data
-FROM unnest($2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[]) v (run, stream, seq, told, key, data)`
+SELECT v.run, v.stream, v.seq, coalesce(v.at, $1::bigint, (SELECT clock())), v.told, v.key, v.data
+FROM unnest($2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bytea[], $8::bigint[])
+	v (run, stream, seq, told, key, data, at)`
 	deleteCounters = `DELETE FROM counter WHERE run = ANY ($1::bigint[])`
 	saveCounters   = `
 INSERT INTO counter (run, meter, used, cap) SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[])
 ON CONFLICT (run, meter) DO UPDATE SET used = excluded.used, cap = excluded.cap`
 	insertQuestions = `
 INSERT INTO question (id, run, tenant, closed, asked, due, row)
-SELECT v.id, v.run, v.tenant, v.closed, $1::bigint, v.due, v.row
-FROM unnest($2::bytea[], $3::bigint[], $4::bytea[], $5::boolean[], $6::bigint[], $7::bytea[]) v (id, run, tenant, closed, due, row)
+SELECT v.id, v.run, v.tenant, v.closed, v.asked, v.due, v.row
+FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::boolean[], $5::bigint[], $6::bigint[], $7::bytea[])
+	v (id, run, tenant, closed, asked, due, row)
 ORDER BY v.id ON CONFLICT DO NOTHING`
 	closeQuestions = `
 UPDATE question q SET closed = true, row = CASE WHEN v.answered THEN v.row ELSE q.row END
@@ -82,6 +84,7 @@ type stateColumns struct {
 	outcome, row, worker, root         [][]byte
 	ended, wrote, moved                []bool
 	priority                           []int64
+	updated                            []*int64 // of new runs
 }
 
 func (c *stateColumns) add(r *run, now int64) {
@@ -93,6 +96,12 @@ func (c *stateColumns) add(r *run, now int64) {
 		status, node, outcome, row = r.wrote.Status, r.wrote.Node, r.wrote.Outcome, r.wrote.Row
 	case r.made != nil:
 		status, node, row = r.made.Status, r.made.Node, r.made.Row
+		var updated *int64
+		if p := r.made.Past; p != nil {
+			at := rules.Stamp(p.Updated, now)
+			outcome, updated = p.Outcome, &at
+		}
+		c.updated = append(c.updated, updated)
 	}
 	c.status, c.node = append(c.status, value(status)), append(c.node, value(node))
 	c.outcome, c.row = append(c.outcome, value(outcome)), append(c.row, row)
@@ -138,7 +147,7 @@ func (g *group) save(b *pgx.Batch) bool {
 	g.saveRuns(b, now)
 	g.saveLog(b, now)
 	g.saveCounters(b)
-	g.saveQuestions(b, now)
+	g.saveQuestions(b)
 	return b.Len() > 0
 }
 
@@ -162,25 +171,30 @@ func (g *group) saveRuns(b *pgx.Batch, now *int64) {
 		b.Queue(setKeys, bound, keys)
 	}
 	if len(made) > 0 {
-		insertMade(b, made, now)
-		b.Queue(insertStates, append(fresh.args(now), fresh.root, fresh.priority)...)
+		insertMade(b, made, g.now)
+		b.Queue(insertStates, append(fresh.args(now), fresh.root, fresh.priority, fresh.updated)...)
 	}
 	if len(old.n) > 0 {
 		b.Queue(updateStates, append(old.args(now), old.wrote, old.moved)...)
 	}
 }
 
-func insertMade(b *pgx.Batch, made []*run, now *int64) {
-	var ns, priorities []int64
+func insertMade(b *pgx.Batch, made []*run, now int64) {
+	var ns, priorities, created []int64
 	var cols [8][][]byte
 	for _, r := range made {
 		n := r.made
 		ns, priorities = append(ns, r.n), append(priorities, int64(n.Priority))
+		at := now
+		if n.Past != nil {
+			at = rules.Stamp(n.Past.Created, now)
+		}
+		created = append(created, at)
 		for i, v := range [][]byte{value(n.ID), value(n.Tenant), value(n.User), value(n.Workflow), value(r.key), value(n.Parent), value(r.root), n.Head} {
 			cols[i] = append(cols[i], v)
 		}
 	}
-	b.Queue(insertRuns, now, ns, cols[0], cols[1], cols[2], cols[3], cols[4], cols[5], cols[6], priorities, cols[7])
+	b.Queue(insertRuns, ns, cols[0], cols[1], cols[2], cols[3], cols[4], cols[5], cols[6], priorities, cols[7], created)
 }
 
 func (g *group) saveLog(b *pgx.Batch, now *int64) {
@@ -189,11 +203,11 @@ func (g *group) saveLog(b *pgx.Batch, now *int64) {
 	}
 	count := len(g.log)
 	runs, streams, seqs, told := make([]int64, count), make([]int16, count), make([]int64, count), make([]*int64, count)
-	keys, data := make([][]byte, count), make([][]byte, count)
+	keys, data, at := make([][]byte, count), make([][]byte, count), make([]*int64, count)
 	for i, e := range g.log {
-		runs[i], streams[i], seqs[i], told[i], keys[i], data[i] = e.n, int16(e.stream), e.seq, e.told, value(e.key), e.data
+		runs[i], streams[i], seqs[i], told[i], keys[i], data[i], at[i] = e.n, int16(e.stream), e.seq, e.told, value(e.key), e.data, e.at
 	}
-	b.Queue(insertLog, now, runs, streams, seqs, told, keys, data)
+	b.Queue(insertLog, now, runs, streams, seqs, told, keys, data, at)
 }
 
 func (g *group) saveCounters(b *pgx.Batch) {
@@ -222,9 +236,9 @@ func (g *group) saveCounters(b *pgx.Batch) {
 	}
 }
 
-func (g *group) saveQuestions(b *pgx.Batch, now *int64) {
+func (g *group) saveQuestions(b *pgx.Batch) {
 	var ids, tenants, rows, shutIDs, shutRows [][]byte
-	var runs, dues []int64
+	var runs, asked, dues []int64
 	var closed, answered []bool
 	for _, q := range g.questions {
 		switch {
@@ -234,7 +248,7 @@ func (g *group) saveQuestions(b *pgx.Batch, now *int64) {
 				row = q.answered.Row
 			}
 			ids, tenants, rows = append(ids, value(q.id)), append(tenants, value(q.tenant)), append(rows, row)
-			runs, dues, closed = append(runs, q.n), append(dues, q.due), append(closed, q.closed)
+			runs, asked, dues, closed = append(runs, q.n), append(asked, q.asked), append(dues, q.due), append(closed, q.closed)
 		case q.touched:
 			shutIDs, answered = append(shutIDs, value(q.id)), append(answered, q.answered != nil)
 			var row []byte
@@ -245,7 +259,7 @@ func (g *group) saveQuestions(b *pgx.Batch, now *int64) {
 		}
 	}
 	if len(ids) > 0 {
-		b.Queue(insertQuestions, now, ids, runs, tenants, closed, dues, rows)
+		b.Queue(insertQuestions, ids, runs, tenants, closed, asked, dues, rows)
 	}
 	if len(shutIDs) > 0 {
 		b.Queue(closeQuestions, shutIDs, answered, shutRows)

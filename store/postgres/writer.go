@@ -97,7 +97,7 @@ func (s *Store) quickly(ops []*op) error {
 
 func newGroup() *group {
 	return &group{
-		runs: map[string]*run{}, counters: map[string]map[string]store.Counter{}, blobs: map[pair]int64{},
+		runs: map[string]*run{}, graves: map[string]bool{}, counters: map[string]map[string]store.Counter{}, blobs: map[pair]int64{},
 		questions: map[string]*question{}, owners: map[ownedKey]string{},
 	}
 }
