@@ -359,6 +359,7 @@ func TestDetach(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
+	s.want(0, "runs", "ls") // the store is made: that is no part of the time
 	got := s.want(exitTimeout, "run", "slow", "n=2", "ms=700", "--timeout", "100ms", "--json")
 	s.want(0, "runs", "watch", got.last(t).Run.ID)
 }

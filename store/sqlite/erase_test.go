@@ -85,7 +85,7 @@ func crowd(t *testing.T, s *Store, mark string, count int) (ids []string) {
 
 // What was deleted, or has expired, is overwritten in the file and cut off from the log, with what the run was before its last
 // step. Where many go, SQLite may have left a few copies in gaps when it moved rows: Compact leaves none, nor does a backup.
-func TestErased(t *testing.T) {
+func TestLongErased(t *testing.T) {
 	const mark = "d3adb33f"
 	for _, count := range []int{1, 40} {
 		for name, gone := range map[string]func(*Store, []string) error{
