@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
@@ -88,23 +90,49 @@ func (s *shell) onStore(f func(ctx context.Context, st store.Store) error) {
 	}
 }
 
+// expired makes so many runs that have outlived their retention.
+func (s *shell) expired(n int) {
+	s.t.Helper()
+	s.onStore(func(ctx context.Context, st store.Store) error {
+		var rs []store.NewRun
+		var cs []store.Change
+		for i := range n {
+			id := fmt.Sprint("old", i)
+			rs = append(rs, store.NewRun{ID: id})
+			cs = append(cs, store.Change{Run: id, Takeover: true, Row: []byte("{}"), End: true, Keep: time.Nanosecond})
+		}
+		return errors.Join(st.Create(ctx, rs...), st.Apply(ctx, cs...))
+	})
+}
+
+// TestGCInterrupted: Ctrl-C ends it after a pass, it says what it has done, and the next one does the rest.
+func TestGCInterrupted(t *testing.T) {
+	t.Parallel()
+	const all = 5000
+	s := newShell(t)
+	s.env = append(s.env, "TERM=xterm")
+	s.expired(all)
+	y, interrupts := newTTY(80), make(chan struct{}, 2)
+	done := s.onTTY(y, y, interrupts, "gc", "--json")
+	y.await(t, "removed 100 runs", 1)
+	interrupts <- struct{}{}
+	got := ended(t, done)
+	first, _, _ := strings.Cut(got.out, "\n")
+	var a, b collected
+	if err := json.Unmarshal([]byte(first), &a); err != nil || got.code != exitInterrupted || !a.More || a.Removed < 100 || a.Removed >= all {
+		t.Fatal(got, err)
+	}
+	if err := json.Unmarshal([]byte(s.want(0, "gc", "--json").out), &b); err != nil || b.More || a.Removed+b.Removed != all {
+		t.Errorf("%+v, then %+v, %v", a, b, err)
+	}
+}
+
 // TestGC: what has expired goes, as far as it is asked for, and the next one goes on.
 func TestGC(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	kept := s.run("run", "hello", "x", "--json").last(t).Run.ID
-	s.onStore(func(ctx context.Context, st store.Store) error {
-		for range 250 {
-			id := "old" + time.Now().Format("150405.000000000")
-			if err := st.Create(ctx, store.NewRun{ID: id}); err != nil {
-				return err
-			}
-			if err := st.Apply(ctx, store.Change{Run: id, Takeover: true, Row: []byte("{}"), End: true, Keep: time.Nanosecond}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	s.expired(250)
 	s.want(exitUsage, "gc", "--max", "-1")
 	for _, c := range []struct {
 		args []string

@@ -272,7 +272,7 @@ func (e *Engine) existing(ctx context.Context, c pawl.Caller, p *program, owner,
 	if merged := rec.Merged; merged != "" { // whoever asks for it is led to the owner
 		run, rec, err = e.owner(ctx, merged)
 		if errors.Is(err, store.ErrNotFound) {
-			err = conflict("the key belongs to run %s, which was merged into run %s, and that has expired", owner, merged)
+			err = conflict("the key belongs to run %s, which was merged into run %s, and that has expired or was removed", owner, merged)
 		}
 		if err != nil {
 			return s, false, err
@@ -284,7 +284,7 @@ func (e *Engine) existing(ctx context.Context, c pawl.Caller, p *program, owner,
 		if err != nil {
 			return s, false, err
 		}
-		if err := e.store.Apply(ctx, ch); errors.Is(err, store.ErrStale) {
+		if err := e.store.Apply(ctx, ch); errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrNotFound) {
 			return s, true, nil
 		} else if err != nil {
 			return s, false, err

@@ -173,7 +173,7 @@ type Change struct {
 	Row                   []byte
 	Add                   []Row
 	Counters              []Counter // not nil: replaces all counters (a new attempt)
-	Create                []NewRun  // children and background runs; an id that exists is left as it is, a taken Key of one too
+	Create                []NewRun  // children and background runs; an id or a Key that is taken is left as it is
 	Ask                   []Ask
 	Answer                []Answer
 	Drop                  []string // open questions that nobody can answer any more: closed as they are
@@ -302,7 +302,8 @@ type Finding struct {
 // A method that returns nil has made its writes durable. Nothing that is handed in is kept or changed, nothing that is
 // handed out is shared.
 type Store interface {
-	// Create makes new runs, all or none. *Taken if an id exists or (tenant, workflow, key) is owned; an empty key is never owned.
+	// Create makes new runs, all or none. *Taken if an id exists, or did before Delete, or if (tenant, workflow, key) is owned; an
+	// empty key is never owned.
 	Create(ctx context.Context, rs ...NewRun) error
 
 	// Claim leases up to Max due runs, raising each one's epoch. next is how long until the next one may become due or its

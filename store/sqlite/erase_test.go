@@ -85,7 +85,7 @@ func crowd(t *testing.T, s *Store, mark string, count int) (ids []string) {
 
 // What was deleted, or has expired, is overwritten in the file and cut off from the log, with what the run was before its last
 // step. Where many go, SQLite may have left a few copies in gaps when it moved rows: Compact leaves none, nor does a backup.
-func TestErased(t *testing.T) {
+func TestLongErased(t *testing.T) {
 	const mark = "d3adb33f"
 	for _, count := range []int{1, 40} {
 		for name, gone := range map[string]func(*Store, []string) error{
@@ -129,5 +129,28 @@ func TestErased(t *testing.T) {
 				advance(t, s, "o1", "other", 99, 100)
 			})
 		}
+	}
+}
+
+// A reader in the middle of something keeps the log from being cut off: nobody waits for it, and it is done when the reader has gone.
+func TestErasedLater(t *testing.T) {
+	const mark = "d3adb33f"
+	path := filepath.Join(t.TempDir(), "x.db")
+	s := open(t, path, Options{})
+	marked(t, s, "r", mark, 100)
+	must(t, s.Apply(t.Context(), store.Change{Run: "r", Takeover: true, Row: []byte("end"), Seen: 1, End: true}))
+	tx, err := s.reads.Begin()
+	must(t, err)
+	var n int
+	must(t, tx.QueryRow("SELECT count(*) FROM run").Scan(&n))
+	must(t, s.Delete(t.Context(), "r", nil))
+	if marks(t, path, mark) == 0 {
+		t.Fatal("the reader was not in the way")
+	}
+	must(t, tx.Rollback())
+	s.clock.ahead.Add(int64(2 * time.Second))
+	must(t, s.do(t.Context(), "watch", &op{look: true}))
+	if n := marks(t, path, mark); n != 0 {
+		t.Errorf("%d marks are left", n)
 	}
 }
