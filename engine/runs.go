@@ -43,7 +43,7 @@ func (r *runs) follow(ctx context.Context, id string) (store.Run, machine.Record
 			return run, machine.Record{}, Head{}, err
 		}
 		rec, head, err := parts(run)
-		if err != nil || rec.Merged == "" {
+		if err != nil || rec.Merged == "" || head.Copy != nil {
 			return run, rec, head, err
 		}
 		id = rec.Merged
@@ -112,7 +112,10 @@ func (r *runs) Cancel(ctx context.Context, id, reason string) error {
 }
 
 func (r *runs) cancel(ctx context.Context, id, reason string) error {
-	run, rec, _, err := r.follow(ctx, id)
+	run, rec, head, err := r.follow(ctx, id)
+	if err == nil {
+		err = uncopied(run.ID, head)
+	}
 	if err != nil {
 		return err
 	}
@@ -140,7 +143,10 @@ func (r *runs) Retry(ctx context.Context, id string) (pawl.Run, error) {
 }
 
 func (r *runs) retry(ctx context.Context, id string) (out pawl.Run, err error) {
-	run, rec, _, err := r.follow(ctx, id)
+	run, rec, head, err := r.follow(ctx, id)
+	if err == nil {
+		err = uncopied(run.ID, head)
+	}
 	if err != nil {
 		return out, err
 	}
@@ -222,6 +228,7 @@ func (r *runs) fork(ctx context.Context, id string, step int64, state json.RawMe
 		return out, err
 	}
 	head.Large, head.ForkOf, head.ForkStep, head.Ancestors, head.Origin = "", run.ID, step, nil, ""
+	head.Unkeyed, head.Copy = true, nil
 	b := birth{p: p, id: newID(), tenant: run.Tenant, user: r.c.User, priority: run.Priority, head: head}
 	b.root = b.id
 	n, err := b.row(mv, raw)
@@ -329,8 +336,8 @@ func (r *runs) Events(ctx context.Context, id string, after int64) iter.Seq2[paw
 				yield(pawl.Logged{}, coded("events", id, err))
 				return
 			}
-			rec, _, err := parts(run)
-			if err != nil || rec.Merged == "" {
+			rec, head, err := parts(run)
+			if err != nil || rec.Merged == "" || head.Copy != nil {
 				return
 			}
 			id, after = rec.Merged, 0
