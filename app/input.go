@@ -64,8 +64,11 @@ func (c *call) input(w *pawl.Workflow, args []string, dash int, from string) (js
 	return in.finish()
 }
 
-// readInput reads --input: a file, or - for standard input.
-func (c *call) readInput(from string) (json.RawMessage, error) {
+// readInput reads --input.
+func (c *call) readInput(from string) (json.RawMessage, error) { return c.readJSON("--input", from) }
+
+// readJSON reads what a flag names: a file, or - for standard input. It is nil where the flag was not given.
+func (c *call) readJSON(flag, from string) (json.RawMessage, error) {
 	if from == "" {
 		return nil, nil
 	}
@@ -73,23 +76,23 @@ func (c *call) readInput(from string) (json.RawMessage, error) {
 	if from != "-" {
 		f, err := os.Open(from)
 		if err != nil {
-			return nil, invalid("--input: %v", err)
+			return nil, invalid("%s: %v", flag, err)
 		}
 		defer f.Close()
 		r = f
 	}
 	if r == nil {
-		return nil, invalid("--input: there is no standard input")
+		return nil, invalid("%s: there is no standard input", flag)
 	}
 	raw, err := io.ReadAll(io.LimitReader(r, engine.MaxState+1))
 	switch {
 	case err != nil:
-		return nil, invalid("--input: %v", err)
+		return nil, invalid("%s: %v", flag, err)
 	case len(raw) > engine.MaxState:
-		return nil, invalid("--input: larger than %d bytes", engine.MaxState)
+		return nil, invalid("%s: larger than %d bytes", flag, engine.MaxState)
 	}
 	if err := codec.Check(raw); err != nil {
-		return nil, invalid("--input: not JSON that can be used: %v", err)
+		return nil, invalid("%s: not JSON that can be used: %v", flag, err)
 	}
 	return raw, nil
 }
