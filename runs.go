@@ -63,6 +63,7 @@ type Run struct {
 	MergedInto string            `json:"mergedInto,omitempty"`
 	ForkOf     string            `json:"forkOf,omitempty"`
 	ForkStep   int64             `json:"forkStep,omitempty"`
+	Imported   string            `json:"imported,omitempty"` // when: a copy of a run of another store, to be read, replayed and forked
 	Waits      []Waiting         `json:"waits,omitempty"`
 	Input      json.RawMessage   `json:"input,omitempty"`
 	Output     json.RawMessage   `json:"output,omitempty"`

@@ -249,7 +249,7 @@ func (f *following) ended(run pawl.Run) error {
 		if run.Err != nil {
 			v.line("%s: %s", f.c.short(), oneLine(reason(run.Err), 2000))
 		}
-		if f.c.lasting {
+		if f.c.lasting && run.Imported == "" {
 			v.line("begin it again with: %s", f.c.again("runs", "retry", run.ID))
 		}
 	}
@@ -326,6 +326,10 @@ func (f *following) parked(run pawl.Run, open []pawl.Open) error {
 	r := result{Type: "result", Run: &run, Existing: f.existing, Questions: open, Exit: exitUnavailable}
 	v := f.c.say
 	switch held := heldReason(run); {
+	case run.Imported != "":
+		v.line("run %s is an imported copy, which nobody works", run.ID)
+		r.Command = f.c.again("runs", "fork", run.ID)
+		v.line("begin a run from it with: %s", r.Command)
 	case held != "":
 		v.line("run %s is parked: %s", run.ID, held)
 		r.Command = f.free(run)

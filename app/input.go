@@ -65,8 +65,14 @@ func (c *call) input(ctx context.Context, w *pawl.Workflow, args []string, dash 
 	return in.finish()
 }
 
-// readInput reads --input, for as long as ctx lasts: a reader that blocks is left behind when the program ends.
+// readInput reads --input.
 func (c *call) readInput(ctx context.Context, from string) (json.RawMessage, error) {
+	return c.readJSON(ctx, "--input", from)
+}
+
+// readJSON reads what a flag names: a file, or - for standard input; it is nil where the flag was not given. It reads for as long
+// as ctx lasts: a reader that blocks is left behind when the program ends.
+func (c *call) readJSON(ctx context.Context, flag, from string) (json.RawMessage, error) {
 	if from == "" {
 		return nil, nil
 	}
@@ -75,39 +81,39 @@ func (c *call) readInput(ctx context.Context, from string) (json.RawMessage, err
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		raw, err = c.readFrom(from)
+		raw, err = c.readFrom(flag, from)
 	}()
 	select {
 	case <-done:
 		return raw, err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("--input has not come to its end: %w", ctx.Err())
+		return nil, fmt.Errorf("%s has not come to its end: %w", flag, ctx.Err())
 	}
 }
 
 // readFrom reads JSON from a file, or from standard input for -.
-func (c *call) readFrom(from string) (json.RawMessage, error) {
+func (c *call) readFrom(flag, from string) (json.RawMessage, error) {
 	r := c.In
 	if from != "-" {
 		f, err := os.Open(from)
 		if err != nil {
-			return nil, invalid("--input: %v", err)
+			return nil, invalid("%s: %v", flag, err)
 		}
 		defer f.Close()
 		r = f
 	}
 	if r == nil {
-		return nil, invalid("--input: there is no standard input")
+		return nil, invalid("%s: there is no standard input", flag)
 	}
 	raw, err := io.ReadAll(io.LimitReader(r, engine.MaxState+1))
 	switch {
 	case err != nil:
-		return nil, invalid("--input: %v", err)
+		return nil, invalid("%s: %v", flag, err)
 	case len(raw) > engine.MaxState:
-		return nil, invalid("--input: larger than %d bytes", engine.MaxState)
+		return nil, invalid("%s: larger than %d bytes", flag, engine.MaxState)
 	}
 	if err := codec.Check(raw); err != nil {
-		return nil, invalid("--input: not JSON that can be used: %v", err)
+		return nil, invalid("%s: not JSON that can be used: %v", flag, err)
 	}
 	return raw, nil
 }

@@ -19,7 +19,7 @@ import (
 func (c *call) runsCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "runs", Short: "See and steer runs", Args: cobra.ArbitraryArgs, RunE: group}
 	cmd.AddCommand(c.listCommand(), c.showCommand(), c.watchCommand(), c.answerCommand(), c.cancelCommand(), c.retryCommand(),
-		c.removeCommand(), c.replayCommand())
+		c.removeCommand(), c.forkCommand(), c.replayCommand(), c.exportCommand(), c.importCommand())
 	return cmd
 }
 
@@ -81,6 +81,8 @@ func (c *call) list(ctx context.Context, f pawl.RunFilter, after string, limit i
 // place is where a run stands or how it ended.
 func place(r pawl.Run) string {
 	switch {
+	case r.Imported != "" && !r.Status.Ended():
+		return r.Node + " (a copy)"
 	case heldReason(r) != "":
 		return r.Node + " (parked)"
 	case r.Terminal != "":
@@ -199,6 +201,10 @@ func (c *call) showText(ctx context.Context, s shown) error {
 	row("key", r.Key)
 	row("parent", r.Parent)
 	row("merged into", r.MergedInto)
+	if r.ForkOf != "" {
+		row("fork of", fmt.Sprintf("%s at step %d", r.ForkOf, r.ForkStep))
+	}
+	row("imported", r.Imported)
 	row("worker", r.Worker)
 	row("attempt", fmt.Sprint(r.Attempt))
 	row("created", r.Created.UTC().Format(time.RFC3339))

@@ -103,7 +103,7 @@ func (c *call) usable() error {
 // ownFlags are the flags of the program itself.
 var ownFlags = []string{
 	"help", "config", "json", "store", "tenant", "user", "timeout", "input", "key", "budget", "label", "priority", "detach", "reason", "json-answer",
-	"limits", "concurrency", "slots", "drain",
+	"limits", "concurrency", "slots", "drain", "step", "state", "out",
 }
 
 // open opens a workflow by its name, for a run that is to be gone on with or, nil, for a new one.

@@ -20,7 +20,10 @@ func (r *runs) Answer(ctx context.Context, id, question string, answer json.RawM
 // answer closes a question, compare and set: the answer, the journal entry that node code reads, and the letter that wakes
 // the run are one transaction.
 func (r *runs) answer(ctx context.Context, id, qid string, answer json.RawMessage) error {
-	run, _, _, err := r.follow(ctx, id)
+	run, _, head, err := r.follow(ctx, id)
+	if err == nil {
+		err = uncopied(run.ID, head)
+	}
 	if err != nil {
 		return err
 	}

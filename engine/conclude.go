@@ -33,7 +33,7 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 		return h.fail(ctx, v, t, h.at(err))
 	}
 	key := ""
-	if h.p.Shape.Nodes[node].Keyed {
+	if h.p.Shape.Nodes[node].Keyed && !h.head.Unkeyed {
 		if err := guard("Key", func() error { key = h.p.Key(node, next); return nil }); err != nil {
 			return h.fail(ctx, v, t, h.at(err))
 		}

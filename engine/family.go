@@ -259,7 +259,7 @@ func (v *visit) bear(f host.Family, p *program, i int, into *brood) error {
 		waiters:  []machine.Waiter{{Run: h.run.ID, Visit: v.rec.Visit, Try: v.rec.Try, Key: key, Family: f.Key}},
 		head: Head{
 			Input: in, Hash: hash(in), Labels: h.head.Labels, Sensitivity: h.head.Sensitivity, Correlation: h.head.Correlation,
-			Traceparent: h.head.Traceparent, Generation: h.head.Generation,
+			Traceparent: h.head.Traceparent, Generation: h.head.Generation, Unkeyed: h.head.Unkeyed,
 			Ancestors: append([]string{h.run.ID}, h.head.Ancestors...),
 		},
 	}

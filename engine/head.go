@@ -29,6 +29,8 @@ type Head struct {
 	Origin      string            `json:"origin,omitempty"` // of a background run, who started it
 	ForkOf      string            `json:"forkOf,omitempty"`
 	ForkStep    int64             `json:"forkStep,omitempty"`
+	Unkeyed     bool              `json:"unkeyed,omitempty"` // a fork, and below it: it binds no key that its source may own
+	Copy        *Copied           `json:"copy,omitempty"`    // an imported run
 }
 
 // stepHead is what a row of the step log holds beside the state.

@@ -182,6 +182,14 @@ func shown(v json.RawMessage) json.RawMessage {
 	return encode(strings.ToValidUTF8(string(v[:most]), "") + fmt.Sprintf("… (%d bytes)", len(v)))
 }
 
+// owner is whose run it is; of a copy, whose it was.
+func (r *replaying) owner() (tenant, user string) {
+	if c := r.head.Copy; c != nil {
+		return c.Tenant, c.User
+	}
+	return r.run.Tenant, r.run.User
+}
+
 // group replays one commit: a row of the step log and those behind it.
 func (r *replaying) group(g *stepGroup) error {
 	if g.Version != "" && (r.p == nil || g.Version != r.p.Shape.Version) && g.kind != stepMigrates {

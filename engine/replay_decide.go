@@ -88,7 +88,7 @@ func (r *replaying) move(g *stepGroup, out played, t machine.Tick, cause *pawl.E
 		if edge, spent, err = h.choose(node, choices, out.next); err != nil {
 			return err
 		}
-		if n.Keyed {
+		if n.Keyed && !r.head.Unkeyed {
 			if err := guard("Key", func() error { key = r.p.Key(node, out.next); return nil }); err != nil {
 				return err
 			}

@@ -136,11 +136,12 @@ func (x *echo) Enqueue(ctx context.Context, q host.Enqueue) (string, error) {
 	}
 	r := x.r
 	if q.RunKey != "" {
-		rs, err := r.e.store.List(r.ctx, store.Scope{Tenant: r.run.Tenant, AllUsers: true}, store.Filter{Workflow: p.Shape.Name, Key: q.RunKey}, store.Page{Limit: 1})
+		tenant, _ := r.owner()
+		rs, err := r.e.store.List(r.ctx, store.Scope{Tenant: tenant, AllUsers: true}, store.Filter{Workflow: p.Shape.Name, Key: q.RunKey}, store.Page{Limit: 1})
 		if err == nil && len(rs) > 0 {
 			return rs[0].ID, nil
 		}
-		return derived("", fmt.Sprintf("%q/%q/%q", r.run.Tenant, p.Shape.Name, q.RunKey)), nil
+		return derived("", fmt.Sprintf("%q/%q/%q", tenant, p.Shape.Name, q.RunKey)), nil
 	}
 	id := derived(r.run.ID, fmt.Sprintf("background/%d/%s", x.rec.Visit, q.Key))
 	if x.open {

@@ -335,8 +335,9 @@ func (x *echo) Now(context.Context) time.Time { return x.now }
 // Info says where the node ran.
 func (x *echo) Info(context.Context) host.Info {
 	r := x.r
+	tenant, user := r.owner()
 	return host.Info{
-		Run: r.run.ID, Node: x.n.Name, Tenant: r.run.Tenant, User: r.run.User, Sensitivity: r.head.Sensitivity,
+		Run: r.run.ID, Node: x.n.Name, Tenant: tenant, User: user, Sensitivity: r.head.Sensitivity,
 		Correlation: r.head.Correlation, Attempt: x.rec.Attempt, Visit: int(x.rec.Visit - x.rec.First + 1), Try: x.rec.Try,
 		Labels: maps.Clone(r.head.Labels),
 	}

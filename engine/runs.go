@@ -43,7 +43,7 @@ func (r *runs) follow(ctx context.Context, id string) (store.Run, machine.Record
 			return run, machine.Record{}, Head{}, err
 		}
 		rec, head, err := parts(run)
-		if err != nil || rec.Merged == "" {
+		if err != nil || rec.Merged == "" || head.Copy != nil {
 			return run, rec, head, err
 		}
 		id = rec.Merged
@@ -112,7 +112,10 @@ func (r *runs) Cancel(ctx context.Context, id, reason string) error {
 }
 
 func (r *runs) cancel(ctx context.Context, id, reason string) error {
-	run, rec, _, err := r.follow(ctx, id)
+	run, rec, head, err := r.follow(ctx, id)
+	if err == nil {
+		err = uncopied(run.ID, head)
+	}
 	if err != nil {
 		return err
 	}
@@ -140,7 +143,10 @@ func (r *runs) Retry(ctx context.Context, id string) (pawl.Run, error) {
 }
 
 func (r *runs) retry(ctx context.Context, id string) (out pawl.Run, err error) {
-	run, rec, _, err := r.follow(ctx, id)
+	run, rec, head, err := r.follow(ctx, id)
+	if err == nil {
+		err = uncopied(run.ID, head)
+	}
 	if err != nil {
 		return out, err
 	}
@@ -162,77 +168,6 @@ func (r *runs) retry(ctx context.Context, id string) (out pawl.Run, err error) {
 	}
 	r.e.kick()
 	return r.e.get(ctx, everything, run.ID)
-}
-
-func (r *runs) Fork(ctx context.Context, id string, step int64, state json.RawMessage) (pawl.Run, error) {
-	run, err := r.fork(ctx, id, step, state)
-	return run, coded("fork", id, err)
-}
-
-func (r *runs) fork(ctx context.Context, id string, step int64, state json.RawMessage) (out pawl.Run, err error) {
-	run, rec, head, err := r.follow(ctx, id)
-	if err != nil {
-		return out, err
-	}
-	p := r.e.byKind[run.Kind()]
-	if p == nil || p.Shape.Version != run.Version || !p.fits(run, rec) {
-		return out, conflict("version %s of %s is not registered here", run.Version, run.Workflow)
-	}
-	if step == 0 {
-		step = rec.Steps
-	}
-	at, err := r.e.headOf(ctx, r.scope(), run.ID, step)
-	if err != nil {
-		return out, err
-	}
-	// A note or a wait may stand behind the row that carries the state; that one says where the run went with it.
-	to, err := r.e.headOf(ctx, r.scope(), run.ID, at.Last)
-	if err != nil {
-		return out, err
-	}
-	if to.Version != p.Shape.Version {
-		return out, conflict("step %d of run %s is of version %s, and the run is of version %s by now", step, run.ID, to.Version, p.Shape.Version)
-	}
-	raw := []byte(state)
-	if len(raw) == 0 {
-		if raw, err = r.e.stateAt(ctx, r.scope(), run.ID, at.Full, at.Last, at.Hash); err != nil {
-			return out, err
-		}
-	} else {
-		v, err := newValidator(p.State)
-		if err != nil {
-			return out, err
-		}
-		if err := v.check(raw); err != nil {
-			return out, invalid("state: %v", err)
-		}
-	}
-	s, err := p.decode(raw)
-	if err != nil {
-		return out, invalid("state: %v", err)
-	}
-	if raw, err = p.encode(nil, s, to.After); err != nil {
-		return out, err
-	}
-	mv, err := p.m.Fork(to.After, r.e.now(ctx))
-	if err != nil {
-		return out, conflict("step %d of run %s: %v", step, run.ID, err)
-	}
-	if head.Input, err = r.e.input(ctx, run.ID, head); err != nil {
-		return out, err
-	}
-	head.Large, head.ForkOf, head.ForkStep, head.Ancestors, head.Origin = "", run.ID, step, nil, ""
-	b := birth{p: p, id: newID(), tenant: run.Tenant, user: r.c.User, priority: run.Priority, head: head}
-	b.root = b.id
-	n, err := b.row(mv, raw)
-	if err != nil {
-		return out, err
-	}
-	if err := r.e.store.Create(ctx, n); err != nil {
-		return out, err
-	}
-	r.e.kick()
-	return r.e.get(ctx, everything, n.ID)
 }
 
 func (r *runs) Steps(ctx context.Context, id string, after int64, limit int) ([]pawl.Step, error) {
@@ -329,8 +264,8 @@ func (r *runs) Events(ctx context.Context, id string, after int64) iter.Seq2[paw
 				yield(pawl.Logged{}, coded("events", id, err))
 				return
 			}
-			rec, _, err := parts(run)
-			if err != nil || rec.Merged == "" {
+			rec, head, err := parts(run)
+			if err != nil || rec.Merged == "" || head.Copy != nil {
 				return
 			}
 			id, after = rec.Merged, 0

@@ -20,6 +20,9 @@ func (e *Engine) view(ctx context.Context, r store.Run, whole bool) (pawl.Run, e
 		Outcome: r.Outcome, Attempt: rec.Attempt, Steps: rec.Steps, Key: r.Key, Parent: r.Parent, Root: r.Root, MergedInto: rec.Merged,
 		ForkOf: head.ForkOf, ForkStep: head.ForkStep, Err: rec.Err, Labels: head.Labels, Created: r.Created, Updated: r.Updated,
 	}
+	if head.Copy != nil {
+		out.Imported = head.Copy.At
+	}
 	held := r.Until.After(now)
 	switch {
 	case rec.Status.Ended():
