@@ -260,7 +260,7 @@ const readOnly = "25006"
 // lost tells whether a connection has gone that there was; not that there is no server.
 func lost(err error) bool {
 	var connect *pgconn.ConnectError
-	return gone(err) && !errors.As(err, &connect)
+	return err != nil && gone(err) && !errors.As(err, &connect)
 }
 
 // change writes in a way of its own, beside the writers. It is tried again where others were in the way, and where a connection has
