@@ -107,6 +107,7 @@ type Server struct {
 	dir, bin string
 	port     int
 	durable  bool
+	remove   func()
 }
 
 // URL is the address of its only database.

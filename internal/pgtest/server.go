@@ -40,21 +40,25 @@ func start(durable bool) (s *Server, err error) {
 	if s.dir, err = os.MkdirTemp("", "pawl-pg-"); err != nil {
 		return nil, err
 	}
+	if err := own(s.dir); err != nil {
+		return nil, err
+	}
+	if err := s.guard(); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			s.remove()
 		}
 	}()
-	if err := own(s.dir); err != nil {
-		return nil, err
-	}
 	if err := s.run("initdb", "-D", s.data(), "-U", "pawl", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
 		return nil, err
 	}
 	if s.port, err = freePort(); err != nil {
 		return nil, err
 	}
-	return s, s.up()
+	err = s.up()
+	return s, err
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -97,9 +101,25 @@ func (s *Server) Crash(t testing.TB) {
 	}
 }
 
-func (s *Server) remove() {
-	_ = s.run("pg_ctl", "-D", s.data(), "-m", "immediate", "-w", "stop")
-	_ = os.RemoveAll(s.dir)
+// guard is a shell that removes the server when the tests have ended, also where they were killed: its input ends then.
+func (s *Server) guard() error {
+	cmd := exec.Command("sh", "-c", `cat >/dev/null; "$1/pg_ctl" -D "$2/data" -m immediate -w stop; cd / && rm -rf "$2"`, "sh", s.bin, s.dir)
+	cmd.Dir = "/"
+	if err := lower(cmd); err != nil {
+		return err
+	}
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return err
+	}
+	s.remove = func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	}
+	return nil
 }
 
 // run runs one of Postgres's programs, as a user whom it accepts.

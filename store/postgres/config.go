@@ -30,8 +30,8 @@ type Options struct {
 // patience is how long an operation may take before its connection is given up: a server that has gone may not answer at all.
 const patience = 20 * time.Second
 
-// settings are those of each connection. The planner is kept to the indexes: a plan that was made while a table was small is
-// used again when it is not.
+// settings are those of each connection. Each statement is planned once, since planning takes longer than doing it, and the
+// planner is kept to the indexes: a plan that was made while a table was small is used again when it is not.
 var settings = map[string]string{
 	"statement_timeout":                   "15s",
 	"lock_timeout":                        "10s",
@@ -42,6 +42,7 @@ var settings = map[string]string{
 	"enable_hashjoin":                     "off",
 	"enable_mergejoin":                    "off",
 	"jit":                                 "off",
+	"plan_cache_mode":                     "force_generic_plan",
 }
 
 // config is how to reach a database.

@@ -15,8 +15,8 @@ func channel(schema string) string { return schema }
 
 const migrated = "migrated"
 
-// listener has the only connection that waits for notices. While it has none, watchers are told now and then that any run may
-// have changed.
+// listener has the only connection that waits for notices. While it has none, watchers are told every look that any run may have
+// changed; while it has one, every now and then, for the notice of a process that died before it sent it.
 type listener struct {
 	s    *Store
 	name string // the notices of this store begin with it: they have been told already
@@ -29,17 +29,22 @@ type listener struct {
 const (
 	quiet = 5 * time.Second
 	pause = 250 * time.Millisecond
+	slow  = 5 * time.Second // between two of the slow polls
 )
 
-func (l *listener) init(s *Store) { l.s, l.name = s, rand.Text()[:12] }
+func (l *listener) init(s *Store) {
+	l.s, l.name = s, rand.Text()[:12]
+	l.last.Store(time.Now().UnixNano())
+}
 
 // poll stands in for notices.
 func (l *listener) poll() {
+	every := look * 3 / 4
 	if l.up.Load() {
-		return
+		every = slow
 	}
 	now, last := time.Now().UnixNano(), l.last.Load()
-	if now-last > int64(look)*3/4 && l.last.CompareAndSwap(last, now) { // else another watcher has just done it
+	if now-last > int64(every) && l.last.CompareAndSwap(last, now) { // else another watcher has just done it
 		l.s.hub.Tell("")
 	}
 }

@@ -31,11 +31,14 @@ type Store struct {
 	queue    queue
 	hub      notice.Hub
 	listener listener
+	notifier notifier
 	present  presence
 
 	closing context.Context // ends with Close
 	close   context.CancelFunc
 	writers sync.WaitGroup
+	others  sync.WaitGroup // listener and notifier
+	written chan struct{}  // closed when the last writer has gone
 	once    sync.Once
 }
 
@@ -58,12 +61,14 @@ func Open(ctx context.Context, address string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, c.fault("open", err)
 	}
-	s := &Store{conf: c, pool: pool}
+	s := &Store{conf: c, pool: pool, written: make(chan struct{})}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.queue.open()
 	s.listener.init(s)
 	s.listener.connect(ctx) // before Open returns, so that nothing is missed from then on; if it cannot, it goes on trying
-	s.writers.Go(s.listener.loop)
+	s.notifier.init()
+	s.others.Go(s.listener.loop)
+	s.others.Go(func() { s.notices(s.written) })
 	for range c.writers {
 		s.writers.Go(s.write)
 	}
@@ -144,6 +149,8 @@ func (s *Store) Close() error {
 		s.close()
 		s.queue.close()
 		s.writers.Wait()
+		close(s.written)
+		s.others.Wait()
 		s.hub.Close(s.fault(context.Background(), "watch", errClosed))
 		s.pool.Close()
 	})

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -61,6 +62,7 @@ func (q *queue) take() []*op {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for {
+		q.gather()
 		if g := q.pick(); g != nil {
 			return g
 		}
@@ -69,6 +71,16 @@ func (q *queue) take() []*op {
 			return nil
 		}
 		q.some.Wait()
+	}
+}
+
+// gather gives callers that have just been answered a chance to hand in another: a commit of many costs little more than one of few.
+func (q *queue) gather() {
+	for count := 0; len(q.ops) > count && count < most; {
+		count = len(q.ops)
+		q.mu.Unlock()
+		runtime.Gosched()
+		q.mu.Lock()
 	}
 }
 

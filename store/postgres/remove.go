@@ -106,13 +106,12 @@ func (s *Store) erase(ctx context.Context, c *pgxpool.Conn, b *pgx.Batch, f *fam
 	} {
 		b.Queue(q, f.ns)
 	}
-	b.Queue(notify, channel(s.conf.schema), payload(s.listener.name, f.ids))
 	b.Queue("COMMIT")
 	if err := sendAll(ctx, c, b, true); err != nil {
 		return err
 	}
 	s.queue.forget(f.ids...)
-	s.hub.Tell(f.ids...)
+	s.tell(f.ids...)
 	return nil
 }
 

@@ -1,9 +1,6 @@
 package postgres
 
 import (
-	"strings"
-	"unicode/utf8"
-
 	"github.com/jackc/pgx/v5"
 
 	"pawl/store/internal/rules"
@@ -72,7 +69,6 @@ ORDER BY v.id ON CONFLICT DO NOTHING`
 	closeQuestions = `
 UPDATE question q SET closed = true, row = CASE WHEN v.answered THEN v.row ELSE q.row END
 FROM unnest($1::bytea[], $2::boolean[], $3::bytea[]) v (id, answered, row) WHERE q.id = v.id`
-	notify = `SELECT pg_notify($1, $2)`
 )
 
 // stateColumns are what is written of some runs, column by column.
@@ -264,17 +260,4 @@ func (g *group) saveQuestions(b *pgx.Batch) {
 	if len(shutIDs) > 0 {
 		b.Queue(closeQuestions, shutIDs, answered, shutRows)
 	}
-}
-
-// payload is what a notice says: whose it is and which runs have changed, or that any may have. A notice may not be longer than
-// 8000 bytes, and must be text.
-func payload(from string, ids []string) string {
-	text := from
-	for _, id := range ids {
-		if id == "" || !utf8.ValidString(id) || strings.ContainsAny(id, "\x00\n") || len(text)+len(id) > 7900 {
-			return from + "\n"
-		}
-		text += "\n" + id
-	}
-	return text
 }

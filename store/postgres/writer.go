@@ -133,7 +133,7 @@ func (s *Store) attempt(ops []*op, g *group) error {
 		if !known {
 			rollback(ctx, c)
 		}
-	} else if err := s.send(ctx, c, b, g, !known); err != nil {
+	} else if err := send(ctx, c, b, !known); err != nil {
 		ids := make([]string, 0, len(g.runs))
 		for id := range g.runs {
 			ids = append(ids, id)
@@ -142,16 +142,15 @@ func (s *Store) attempt(ops []*op, g *group) error {
 		return err
 	}
 	g.settle(s)
-	s.hub.Tell(g.told...)
+	s.tell(g.told...)
 	for _, o := range ops {
 		o.done <- o.err
 	}
 	return nil
 }
 
-// send has the decisions written, watchers elsewhere told, and all of it committed.
-func (s *Store) send(ctx context.Context, c *pgxpool.Conn, b *pgx.Batch, g *group, begun bool) error {
-	b.Queue(notify, channel(s.conf.schema), payload(s.listener.name, distinct(g.told)))
+// send has the decisions written and committed.
+func send(ctx context.Context, c *pgxpool.Conn, b *pgx.Batch, begun bool) error {
 	if begun {
 		b.Queue("COMMIT")
 	}
@@ -260,7 +259,7 @@ const readOnly = "25006"
 // lost tells whether a connection has gone that there was; not that there is no server.
 func lost(err error) bool {
 	var connect *pgconn.ConnectError
-	return gone(err) && !errors.As(err, &connect)
+	return err != nil && gone(err) && !errors.As(err, &connect)
 }
 
 // change writes in a way of its own, beside the writers. It is tried again where others were in the way, and where a connection has
