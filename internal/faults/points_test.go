@@ -1,0 +1,120 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pawl/store"
+	"pawl/store/memory"
+	"pawl/store/sqlite"
+)
+
+// backend is a store to hold against the layers; another one is a line in backends.
+type backend struct {
+	name string
+	open func(t *testing.T) (s store.Store, cut func(on bool), err error)
+}
+
+func backends() []backend {
+	return []backend{
+		{"memory", func(*testing.T) (store.Store, func(bool), error) { return memory.New(), nil, nil }},
+		{"sqlite", func(t *testing.T) (store.Store, func(bool), error) {
+			name, d, err := Wired("sqlite")
+			if err != nil {
+				return nil, nil, err
+			}
+			path := filepath.Join(tempDir(t), "x.db")
+			line := d.Lay(path, &Line{})
+			s, err := sqlite.Open(context.Background(), path, sqlite.Options{Driver: name})
+			return s, line.Cut, err
+		}},
+	}
+}
+
+// tempDir is a folder of its own also in a bubble, whose end must not wait for the test's.
+func tempDir(t *testing.T) string {
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// play plays the scene on a fresh store.
+func play(t *testing.T, b backend, p Plan, want *SceneResult) (out *SceneResult, broken []string) {
+	t.Helper()
+	bubble(t, func() {
+		s, cut, err := b.open(t)
+		if err == nil {
+			out, broken, err = (&Scene{Store: s, Cut: cut, Plan: p, Want: want}).Play()
+		}
+		if err != nil {
+			broken = append(broken, "the scene cannot be played: "+err.Error())
+		}
+		if s != nil {
+			if err := s.Close(); err != nil {
+				broken = append(broken, err.Error())
+			}
+		}
+	})
+	return out, broken
+}
+
+// TestFaultCrashMatrix dies at every crash point on every store, twice, early and late, and comes to the same end.
+func TestFaultCrashMatrix(t *testing.T) {
+	if n := len(Points()); n != 51 {
+		t.Fatalf("%d crash points, want 17 operations in 3 positions", n)
+	}
+	for _, b := range backends() {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			want, broken := play(t, b, &Passes{}, nil)
+			if len(broken) > 0 {
+				t.Fatal("without faults: ", strings.Join(broken, "\n"))
+			}
+			for _, o := range Operations {
+				if want.Made[o] == 0 {
+					t.Errorf("no %s is made without faults", o)
+				}
+				delete(want.Made, o)
+			}
+			for o := range want.Made {
+				t.Errorf("the operation %q has no crash point", o)
+			}
+			made := &Passes{}
+			again, broken := play(t, b, made, want)
+			if len(broken) > 0 {
+				t.Fatal("without faults, again: ", strings.Join(broken, "\n"))
+			}
+			hit, invalid := map[Point]int{}, 0
+			for _, p := range Points() {
+				for seed := range 2 {
+					a := &Armed{Point: p, Skip: seed * (again.Made[p.Operation] - 1)}
+					got, broken := play(t, b, a, want)
+					if len(broken) > 0 {
+						t.Errorf("%s, pass %d: %s", p, a.Skip, strings.Join(broken, "\n"))
+					}
+					if got == nil {
+						continue
+					}
+					for h, n := range got.Trial.Seen.Points() {
+						hit[h] += n
+					}
+					if _, _, flight := got.Trial.Seen.Faults(); a.Done() && flight < minFlight {
+						invalid++
+					}
+				}
+			}
+			for _, p := range Points() {
+				if hit[p] == 0 {
+					t.Errorf("nobody died at: %s", p)
+				}
+			}
+			t.Log(fmt.Sprintf("%d trials, %d with nothing under way at the death; deaths by point:", 2*len(Points()), invalid), hit)
+		})
+	}
+}

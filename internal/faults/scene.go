@@ -1,0 +1,231 @@
+package faults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"pawl"
+	"pawl/engine"
+	"pawl/store"
+)
+
+// Scene is a trial in which every operation is made at least once: a run with every kind of node, one that is cancelled, one
+// that expires, one that waits in a version that is gone, and a fork.
+type Scene struct {
+	Store store.Store
+	Cut   func(on bool)
+	Plan  Plan // of the client and of all workers together
+	Want  *SceneResult
+}
+
+// SceneResult is what two plays of the scene must agree on.
+type SceneResult struct {
+	Result
+	Fork  string            // the end of the fork
+	Made  map[Operation]int // how often each operation was made
+	Trial *Trial
+}
+
+// Passes counts the operations of a calm play.
+type Passes struct {
+	mu   sync.Mutex
+	made map[Operation]int
+}
+
+// Write counts and passes.
+func (p *Passes) Write(kinds []Operation) Act {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.made == nil {
+		p.made = map[Operation]int{}
+	}
+	for _, k := range kinds {
+		p.made[k]++
+	}
+	return Pass
+}
+
+// Read passes.
+func (p *Passes) Read() Act { return Pass }
+
+// Hit cannot be.
+func (p *Passes) Hit(Point) {}
+
+// mainPlan has a node of every kind that matters, in a fixed order.
+func mainPlan() *GraphPlan {
+	g := &GraphPlan{name: "main", fuel: 100}
+	small := func(name string) *GraphPlan {
+		return &GraphPlan{name: name, fuel: 10, nodes: []nodePlan{{kind: kindCalls, n: 1, back: -1, takes: 300 * time.Millisecond}, {kind: kindEmit, n: 1, back: -1}}}
+	}
+	for i, n := range []nodePlan{
+		{kind: kindPlain, takes: 12 * time.Second}, {kind: kindCalls, n: 2, takes: time.Second}, {kind: kindEmit, n: 2}, {kind: kindAsk, n: 1},
+		{kind: kindSleep, takes: 3 * time.Second}, {kind: kindFlaky, n: 1, takes: 4 * time.Second}, {kind: kindStubbed, n: 1, takes: 8 * time.Second},
+		{kind: kindSub}, {kind: kindEach, n: 2, limit: 2}, {kind: kindLater}, {kind: kindPlain, takes: time.Second},
+	} {
+		n.back = -1
+		if n.kind == kindSub || n.kind == kindEach || n.kind == kindLater {
+			n.child = small(fmt.Sprint("main-", i))
+		}
+		g.nodes = append(g.nodes, n)
+	}
+	return g
+}
+
+// flows are the graphs of a scene; version is that of the one whose runs are carried over.
+func flows(w *World, version string) ([]*pawl.Workflow, error) {
+	out, err := mainPlan().Workflows(w)
+	if err != nil {
+		return nil, err
+	}
+	one := func(name, version string, o pawl.Options, n nodePlan) *graph {
+		o.Version = version
+		g := pawl.New[Job, State, Done](name, o)
+		a := g.Node("node", n.body(w))
+		g.Start(a, func(j Job) (State, error) { return State{Path: j.Path, Sum: j.Sum}, nil })
+		g.From(a).Otherwise(g.Succeed("DONE"))
+		g.Finish(func(s State, _ pawl.Ending) (Done, error) { return Done{s.Sum, s.Log}, nil })
+		return g
+	}
+	old := one("old", version, pawl.Options{}, nodePlan{kind: kindAsk, n: 1})
+	if version == "2" {
+		old.Migrate("1", func(m pawl.Migration) (pawl.Migration, error) { return m, nil })
+	}
+	for _, g := range []*graph{
+		one("brief", "1", pawl.Options{Retain: time.Minute}, nodePlan{kind: kindPlain}),
+		one("doomed", "1", pawl.Options{}, nodePlan{kind: kindSleep, takes: time.Hour}),
+		old,
+	} {
+		wf, err := g.Build()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, wf)
+	}
+	return out, nil
+}
+
+// Play plays the scene. Without Want it is the play that gives it.
+func (s *Scene) Play() (*SceneResult, []string, error) {
+	t := &Trial{Store: s.Store, Cut: s.Cut, Seen: NewWitness(), Workers: s.Plan, Client: s.Plan, Staff: 2}
+	t.World = NewWorld(t.Seen)
+	var err error
+	if t.Flows, err = flows(t.World, "2"); err != nil {
+		return nil, nil, err
+	}
+	out := &SceneResult{Trial: t}
+	var broken []string
+	t.Before = s.before
+	t.After = func(t *Trial) error {
+		if err := s.expired(t); err != nil {
+			return err
+		}
+		r, err := ResultOf(t)
+		if err != nil {
+			return err
+		}
+		out.Result = *r
+		var want *Result
+		if s.Want != nil {
+			want = &s.Want.Result
+		}
+		if broken = Check(t, want); len(broken) > 0 {
+			return nil
+		}
+		if err := Forked(t, func(int) int { return 4 }); err != nil {
+			return err
+		}
+		if out.Fork, err = forkOf(t); err != nil {
+			return err
+		}
+		if broken = Check(t, nil); s.Want != nil && out.Fork != s.Want.Fork {
+			broken = append(broken, "I4: the end of the fork is "+out.Fork+"\n\twant "+s.Want.Fork)
+		}
+		return nil
+	}
+	if err := t.Play(); err != nil {
+		return nil, nil, err
+	}
+	if p, ok := s.Plan.(*Passes); ok {
+		out.Made = p.made
+	}
+	return out, append(broken, t.Seen.Broken()...), nil
+}
+
+// before brings the run of the old version to its question, and starts those that expire and are cancelled.
+func (s *Scene) before(t *Trial) error {
+	ws, err := flows(t.World, "1")
+	if err != nil {
+		return err
+	}
+	e, err := engine.New(t.Store, ws, t.config())
+	if err != nil {
+		return err
+	}
+	in := func(path string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"path":%q,"sum":3}`, path)) }
+	st, err := e.As(all).Start(t.ctx, "old", in("old"), pawl.StartOptions{})
+	if err == nil {
+		err = e.WorkRun(t.ctx, st.Run.ID)
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"brief", "doomed"} {
+		err := t.Command(func(ctx context.Context, rs pawl.Runs) error {
+			st, err := rs.Start(ctx, name, in(name), pawl.StartOptions{Key: name})
+			if err != nil || name != "doomed" {
+				return err
+			}
+			err = rs.Cancel(ctx, st.Run.ID, "it is doomed")
+			if code := pawl.Coded(err); code != nil && code.Code == pawl.CodeConflict { // by an earlier one
+				return nil
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// expired waits until the run that is not kept is gone.
+func (s *Scene) expired(t *Trial) error {
+	for range 100 {
+		_, all, err := t.live()
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(all, func(r store.Run) bool { return r.Workflow == "brief" }) {
+			return nil
+		}
+		if err := wait(t.ctx, 5*time.Second); err != nil {
+			return err
+		}
+	}
+	t.Seen.violation("a run that has expired is not removed")
+	return nil
+}
+
+// forkOf is how the forks ended: all alike, however often the client had to ask.
+func forkOf(t *Trial) (string, error) {
+	l, err := leftOf(t)
+	if err != nil {
+		return "", err
+	}
+	var ends []string
+	for _, r := range l.runs {
+		var head engine.Head
+		if err := json.Unmarshal(r.Head, &head); err != nil {
+			return "", err
+		}
+		if head.ForkOf != "" {
+			ends = append(ends, l.endOf(r, &Result{}))
+		}
+	}
+	slices.Sort(ends)
+	return fmt.Sprint(slices.Compact(ends)), nil
+}
