@@ -160,6 +160,10 @@ type step struct {
 	Visit   int64  `json:"v"`
 	Try     int    `json:"y"`
 	Last    int64  `json:"s"`
+	Full    int64  `json:"f"`
+	Hash    string `json:"h"`
+
+	record []byte // of the state
 }
 
 // moves tells the end of a visit from what is noted beside it.
@@ -170,5 +174,6 @@ func stepOf(r store.Row) (s step, err error) {
 	if w <= 0 || n > uint64(len(r.Data)-w) {
 		return s, fmt.Errorf("step %d cannot be read", r.Seq)
 	}
+	s.record = r.Data[w+int(n):]
 	return s, json.Unmarshal(r.Data[w:w+int(n)], &s)
 }

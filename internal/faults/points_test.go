@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"pawl/store"
@@ -90,31 +91,59 @@ func TestFaultCrashMatrix(t *testing.T) {
 			if len(broken) > 0 {
 				t.Fatal("without faults, again: ", strings.Join(broken, "\n"))
 			}
-			hit, invalid := map[Point]int{}, 0
-			for _, p := range Points() {
-				for seed := range 2 {
-					a := &Armed{Point: p, Skip: seed * (again.Made[p.Operation] - 1)}
-					got, broken := play(t, b, a, want)
-					if len(broken) > 0 {
-						t.Errorf("%s, pass %d: %s", p, a.Skip, strings.Join(broken, "\n"))
-					}
-					if got == nil {
-						continue
-					}
-					for h, n := range got.Trial.Seen.Points() {
-						hit[h] += n
-					}
-					if _, _, flight := got.Trial.Seen.Faults(); a.Done() && flight < minFlight {
-						invalid++
-					}
+			m := &matrix{hit: map[Point]int{}}
+			t.Run("points", func(t *testing.T) {
+				for lane := range 2 {
+					t.Run(fmt.Sprint(lane), func(t *testing.T) {
+						t.Parallel()
+						for i, p := range Points() {
+							if i%2 == lane {
+								m.point(t, b, p, again, want)
+							}
+						}
+					})
 				}
-			}
+			})
 			for _, p := range Points() {
-				if hit[p] == 0 {
+				if m.hit[p] == 0 {
 					t.Errorf("nobody died at: %s", p)
 				}
 			}
-			t.Log(fmt.Sprintf("%d trials, %d with nothing under way at the death; deaths by point:", 2*len(Points()), invalid), hit)
+			t.Logf("%d trials, %d deaths at the %d points, %d with nothing under way at the death", m.trials, m.deaths, len(m.hit), m.invalid)
+			if m.invalid*20 > 3*m.trials {
+				t.Error("too many trials are invalid")
+			}
 		})
+	}
+}
+
+// matrix is what came of the trials.
+type matrix struct {
+	mu                      sync.Mutex
+	hit                     map[Point]int
+	trials, deaths, invalid int
+}
+
+// point plays the scene twice with a death at a point: where the operation is made first, and where it is made last.
+func (m *matrix) point(t *testing.T, b backend, p Point, calm, want *SceneResult) {
+	for seed := range 2 {
+		a := &Armed{Point: p, Skip: seed * (calm.Made[p.Operation] - 1)}
+		got, broken := play(t, b, a, want)
+		if len(broken) > 0 {
+			t.Errorf("%s, pass %d: %s", p, a.Skip, strings.Join(broken, "\n"))
+		}
+		if got == nil {
+			continue
+		}
+		m.mu.Lock()
+		m.trials++
+		for h, n := range got.Trial.Seen.Points() {
+			m.hit[h] += n
+			m.deaths += n
+		}
+		if _, _, flight := got.Trial.Seen.Faults(); flight < minFlight {
+			m.invalid++
+		}
+		m.mu.Unlock()
 	}
 }

@@ -73,17 +73,59 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	return s.Real.Now(ctx)
 }
 
-// Watch yields each notice twice, and one about nothing before the first: a notice is only a reason to look.
+// Watch yields each notice twice, and one about nothing before the first: a notice is only a reason to look. Where the real
+// store's own notices are not to be waited for (Told), it is told of what any process of the trial has written.
 func (s *Store) Watch(ctx context.Context) iter.Seq2[string, error] {
-	inner := s.Real.Watch(ctx)
+	inner := s.Real.Watch
+	if s.Told {
+		inner = s.Seen.watch
+	}
+	notices := inner(ctx)
 	return func(yield func(string, error) bool) {
 		if !yield("", nil) {
 			return
 		}
-		for id, err := range inner {
+		for id, err := range notices {
 			if !yield(id, err) || err == nil && !yield(id, nil) {
 				return
 			}
+		}
+	}
+}
+
+// watch yields a notice about nothing in particular whenever a process has written.
+func (w *Witness) watch(ctx context.Context) iter.Seq2[string, error] {
+	bell := make(chan struct{}, 1)
+	w.mu.Lock()
+	w.bells[bell] = true
+	w.mu.Unlock()
+	return func(yield func(string, error) bool) {
+		defer func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			delete(w.bells, bell)
+		}()
+		for {
+			select {
+			case <-bell:
+				if !yield("", nil) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// ring tells the watchers.
+func (w *Witness) ring() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for b := range w.bells {
+		select {
+		case b <- struct{}{}:
+		default:
 		}
 	}
 }

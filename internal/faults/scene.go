@@ -84,7 +84,13 @@ func flows(w *World, version string) ([]*pawl.Workflow, error) {
 	one := func(name, version string, o pawl.Options, n nodePlan) *graph {
 		o.Version = version
 		g := pawl.New[Job, State, Done](name, o)
-		a := g.Node("node", n.body(w))
+		run := n.body(w)
+		if name == "beside" { // the input says how long
+			run = func(ctx context.Context, s State) (State, error) {
+				return s, wait(ctx, time.Duration(s.Sum)*time.Millisecond)
+			}
+		}
+		a := g.Node("node", run)
 		g.Start(a, func(j Job) (State, error) { return State{Path: j.Path, Sum: j.Sum}, nil })
 		g.From(a).Otherwise(g.Succeed("DONE"))
 		g.Finish(func(s State, _ pawl.Ending) (Done, error) { return Done{s.Sum, s.Log}, nil })
@@ -95,7 +101,8 @@ func flows(w *World, version string) ([]*pawl.Workflow, error) {
 		old.Migrate("1", func(m pawl.Migration) (pawl.Migration, error) { return m, nil })
 	}
 	for _, g := range []*graph{
-		one("brief", "1", pawl.Options{Retain: time.Minute}, nodePlan{kind: kindPlain}),
+		one("brief", "1", pawl.Options{Retain: 20 * time.Second}, nodePlan{kind: kindPlain}),
+		one("beside", "1", pawl.Options{}, nodePlan{}),
 		one("doomed", "1", pawl.Options{}, nodePlan{kind: kindSleep, takes: time.Hour}),
 		old,
 	} {
@@ -110,7 +117,7 @@ func flows(w *World, version string) ([]*pawl.Workflow, error) {
 
 // Play plays the scene. Without Want it is the play that gives it.
 func (s *Scene) Play() (*SceneResult, []string, error) {
-	t := &Trial{Store: s.Store, Cut: s.Cut, Seen: NewWitness(), Workers: s.Plan, Client: s.Plan, Staff: 2}
+	t := &Trial{Store: s.Store, Cut: s.Cut, Seen: NewWitness(), Workers: s.Plan, Client: s.Plan, Staff: 2, Told: true}
 	t.World = NewWorld(t.Seen)
 	var err error
 	if t.Flows, err = flows(t.World, "2"); err != nil {
@@ -118,30 +125,36 @@ func (s *Scene) Play() (*SceneResult, []string, error) {
 	}
 	out := &SceneResult{Trial: t}
 	var broken []string
-	t.Before = s.before
+	t.Before, t.During = s.before, s.during
 	t.After = func(t *Trial) error {
 		if err := s.expired(t); err != nil {
 			return err
 		}
-		r, err := ResultOf(t)
+		l, err := leftOf(t)
 		if err != nil {
 			return err
 		}
-		out.Result = *r
+		out.Result = *l.result()
 		var want *Result
 		if s.Want != nil {
 			want = &s.Want.Result
 		}
-		if broken = Check(t, want); len(broken) > 0 {
+		if broken = l.all(want); len(broken) > 0 {
 			return nil
+		}
+		if err := s.beside(t, "second", 20*time.Second); err != nil {
+			return err
 		}
 		if err := Forked(t, func(int) int { return 4 }); err != nil {
 			return err
 		}
-		if out.Fork, err = forkOf(t); err != nil {
+		if l, err = leftOf(t); err != nil {
 			return err
 		}
-		if broken = Check(t, nil); s.Want != nil && out.Fork != s.Want.Fork {
+		if out.Fork, err = l.forks(); err != nil {
+			return err
+		}
+		if broken = l.all(nil); s.Want != nil && out.Fork != s.Want.Fork {
 			broken = append(broken, "I4: the end of the fork is "+out.Fork+"\n\twant "+s.Want.Fork)
 		}
 		return nil
@@ -155,7 +168,7 @@ func (s *Scene) Play() (*SceneResult, []string, error) {
 	return out, append(broken, t.Seen.Broken()...), nil
 }
 
-// before brings the run of the old version to its question, and starts those that expire and are cancelled.
+// before brings the run of the old version to its question.
 func (s *Scene) before(t *Trial) error {
 	ws, err := flows(t.World, "1")
 	if err != nil {
@@ -165,14 +178,32 @@ func (s *Scene) before(t *Trial) error {
 	if err != nil {
 		return err
 	}
-	in := func(path string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"path":%q,"sum":3}`, path)) }
-	st, err := e.As(all).Start(t.ctx, "old", in("old"), pawl.StartOptions{})
+	st, err := e.As(all).Start(t.ctx, "old", json.RawMessage(`{"path":"old","sum":3}`), pawl.StartOptions{})
 	if err == nil {
 		err = e.WorkRun(t.ctx, st.Run.ID)
 	}
+	return err
+}
+
+// beside starts a run that a worker has in hand for so long: at each death somebody's step is under way. Nothing breaks here.
+func (s *Scene) beside(t *Trial, key string, takes time.Duration) error {
+	e, err := engine.New(t.Store, t.Flows, t.config())
 	if err != nil {
 		return err
 	}
+	in := json.RawMessage(fmt.Sprintf(`{"path":%q,"sum":%d}`, key, takes.Milliseconds()))
+	if _, err := e.As(all).Start(t.ctx, "beside", in, pawl.StartOptions{}); err != nil {
+		return err
+	}
+	return wait(t.ctx, t.Lease)
+}
+
+// during starts the runs that expire and are cancelled.
+func (s *Scene) during(t *Trial) error {
+	if err := s.beside(t, "first", 100*time.Second); err != nil {
+		return err
+	}
+	in := func(path string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"path":%q,"sum":3}`, path)) }
 	for _, name := range []string{"brief", "doomed"} {
 		err := t.Command(func(ctx context.Context, rs pawl.Runs) error {
 			st, err := rs.Start(ctx, name, in(name), pawl.StartOptions{Key: name})
@@ -210,12 +241,8 @@ func (s *Scene) expired(t *Trial) error {
 	return nil
 }
 
-// forkOf is how the forks ended: all alike, however often the client had to ask.
-func forkOf(t *Trial) (string, error) {
-	l, err := leftOf(t)
-	if err != nil {
-		return "", err
-	}
+// forks is how the forks ended: all alike, however often the client had to ask.
+func (l *left) forks() (string, error) {
 	var ends []string
 	for _, r := range l.runs {
 		var head engine.Head

@@ -46,6 +46,7 @@ type Store struct {
 	Seen  *Witness      // what all processes of a trial have seen together
 	Lease time.Duration // how long the trial's leases are
 	Cut   func(on bool) // makes the COMMITs of the real store fail while it is on; nil: it has no such thing
+	Told  bool          // notices are those of the trial, not the real store's
 
 	once    sync.Once
 	setup   sync.Once
@@ -150,6 +151,9 @@ func (s *Store) write(w write, call, poisoned func() error) error {
 	err := call()
 	if err == nil {
 		check(s)
+		if len(w.create)+len(w.apply) > 0 || w.batch != nil {
+			s.Seen.ring()
+		}
 	}
 	switch {
 	case err == nil && act == DieAfter:

@@ -16,6 +16,7 @@ import (
 type Trial struct {
 	Store   store.Store // the real one; it stays open
 	Cut     func(on bool)
+	Told    bool // see Store.Told
 	World   *World
 	Seen    *Witness
 	Flows   []*pawl.Workflow // the first one is started
@@ -23,9 +24,10 @@ type Trial struct {
 	Client  Plan             // of the client; it begins again after each death
 	Staff   int              // workers at once
 	Lease   time.Duration
-	Within  time.Duration // the longest that a run may take
-	Cancel  time.Duration // cancel it then; 0: never
-	Before  func(t *Trial) error
+	Within  time.Duration        // the longest that a run may take
+	Cancel  time.Duration        // cancel it then; 0: never
+	Before  func(t *Trial) error // with nobody there yet
+	During  func(t *Trial) error // with workers there, before the run is started
 	After   func(t *Trial) error // when the run has ended, with workers and client still there
 
 	Run string // known when it is started
@@ -74,11 +76,16 @@ func (t *Trial) Play() (err error) {
 			return err
 		}
 	}
-	if err := t.start(); err != nil {
-		return err
-	}
 	for range max(t.Staff, 1) {
 		t.wg.Go(t.employ)
+	}
+	if t.During != nil {
+		if err := t.During(t); err != nil {
+			return err
+		}
+	}
+	if err := t.start(); err != nil {
+		return err
 	}
 	if err := t.attend(); err != nil {
 		return err
@@ -95,7 +102,7 @@ func (t *Trial) config() engine.Config {
 
 // Process makes a store as a new process sees it.
 func (t *Trial) Process(p Plan) *Store {
-	return &Store{Real: t.Store, Plan: p, Seen: t.Seen, Lease: t.Lease, Cut: t.Cut}
+	return &Store{Real: t.Store, Plan: p, Seen: t.Seen, Lease: t.Lease, Cut: t.Cut, Told: t.Told}
 }
 
 // employ keeps one place filled: when a worker dies another one is hired a moment later.

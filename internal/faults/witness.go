@@ -17,6 +17,7 @@ type Witness struct {
 	hands  map[*Store]map[string]int64 // what each process holds, by run
 	points map[Point]int
 	broken []string
+	bells  map[chan struct{}]bool
 	faults int
 	deaths int
 	flight int // the most steps that were under way at a fault, over all processes
@@ -25,7 +26,7 @@ type Witness struct {
 
 // NewWitness makes one.
 func NewWitness() *Witness {
-	return &Witness{epochs: map[string]int64{}, hands: map[*Store]map[string]int64{}, points: map[Point]int{}}
+	return &Witness{epochs: map[string]int64{}, hands: map[*Store]map[string]int64{}, points: map[Point]int{}, bells: map[chan struct{}]bool{}}
 }
 
 func (w *Witness) claimed(s *Store, rs []store.Run) {
