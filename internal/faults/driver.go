@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 type Line struct {
 	Normal bool   // synchronous(NORMAL) in the place of FULL
 	VFS    string // the file system of ncruces/go-sqlite3 to open it on
+	Pages  int    // after how many pages of the log it is brought into the file; 0: as the store wants
 
 	cut atomic.Bool
 }
@@ -75,6 +77,9 @@ func (d *Driver) Open(dsn string) (driver.Conn, error) {
 	}
 	if l.Normal {
 		dsn = strings.ReplaceAll(dsn, "synchronous%28FULL%29", "synchronous%28NORMAL%29")
+	}
+	if l.Pages > 0 {
+		dsn = strings.ReplaceAll(dsn, "wal_autocheckpoint%284000%29", fmt.Sprintf("wal_autocheckpoint%%28%d%%29", l.Pages))
 	}
 	if l.VFS != "" {
 		dsn += "&vfs=" + l.VFS
