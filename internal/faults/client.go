@@ -13,7 +13,7 @@ import (
 
 // start starts the run under a key, so that it is started once however often the client has to ask.
 func (t *Trial) start() error {
-	in, err := json.Marshal(Job{Path: "run", Sum: 1})
+	in, err := json.Marshal(t.Job)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 // Result is what two plays of one trial must agree on, in words without ids.
 type Result struct {
-	Ends    string
+	Ends    []string       // of all runs
 	Effects map[string]int // that the receiver has made that knows the keys
 	Path    int            // steps of all runs
 }
@@ -32,12 +32,10 @@ func ResultOf(t *Trial) (*Result, error) {
 
 func (l *left) result() *Result {
 	r := &Result{Effects: l.t.World.Once.Done()}
-	var ends []string
 	for _, run := range l.runs {
-		ends = append(ends, l.endOf(run, r))
+		r.Ends = append(r.Ends, l.endOf(run, r))
 	}
-	slices.Sort(ends)
-	r.Ends = strings.Join(ends, "\n")
+	slices.Sort(r.Ends)
 	return r
 }
 
@@ -73,7 +71,8 @@ func (l *left) endSame() []string {
 	if l.want == nil {
 		return nil
 	}
-	got, want := strings.Split(l.result().Ends, "\n"), strings.Split(l.want.Ends, "\n")
+	lines := func(ends []string) []string { return strings.Split(strings.Join(ends, "\n"), "\n") }
+	got, want := lines(l.result().Ends), lines(l.want.Ends)
 	for i := range max(len(got), len(want)) {
 		g, w := "nothing", "nothing"
 		if i < len(got) {

@@ -20,6 +20,7 @@ type Trial struct {
 	World   *World
 	Seen    *Witness
 	Flows   []*pawl.Workflow // the first one is started
+	Job     Job              // with this input; without a path: the same for all trials
 	Workers Plan             // of all workers together
 	Client  Plan             // of the client; it begins again after each death
 	Staff   int              // workers at once
@@ -67,6 +68,9 @@ func (t *Trial) Play() (err error) {
 	}
 	if t.Within == 0 {
 		t.Within = 24 * time.Hour
+	}
+	if t.Job.Path == "" {
+		t.Job = Job{Path: "run", Sum: 1}
 	}
 	t.acks.answers, t.since, t.stop = map[string]string{}, map[string]time.Time{}, make(chan struct{})
 	t.ctx, t.end = context.WithTimeout(context.Background(), t.Within)
