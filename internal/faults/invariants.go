@@ -262,6 +262,9 @@ func (l *left) budgetsKept() (broken []string) {
 
 func (l *left) eventsWhole() (broken []string) {
 	for _, r := range l.runs {
+		if !r.Ended {
+			continue // its events go on
+		}
 		var next int64 = 1
 		for hole := false; !hole && next <= int64(len(l.rows[r.ID][store.Event])); { // a reader that breaks off after each few
 			took := int64(0)

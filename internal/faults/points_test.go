@@ -52,12 +52,16 @@ func tempDir(t *testing.T) string {
 }
 
 // play plays the scene on a fresh store.
-func play(t *testing.T, b backend, p Plan, want *SceneResult) (out *SceneResult, broken []string) {
+func play(t *testing.T, b backend, p Plan, want *SceneResult, bug ...Plant) (out *SceneResult, broken []string) {
 	t.Helper()
 	bubble(t, func() {
 		s, cut, err := b.open(t)
 		if err == nil {
-			out, broken, err = (&Scene{Store: s, Cut: cut, Plan: p, Want: want}).Play()
+			sc := &Scene{Store: s, Cut: cut, Plan: p, Want: want}
+			if len(bug) > 0 {
+				sc.Plant = bug[0]
+			}
+			out, broken, err = sc.Play()
 		}
 		if err != nil {
 			broken = append(broken, "the scene cannot be played: "+err.Error())

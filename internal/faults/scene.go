@@ -20,6 +20,7 @@ type Scene struct {
 	Cut   func(on bool)
 	Plan  Plan // of the client and of all workers together
 	Want  *SceneResult
+	Plant Plant
 }
 
 // SceneResult is what two plays of the scene must agree on.
@@ -117,7 +118,7 @@ func flows(w *World, version string) ([]*pawl.Workflow, error) {
 
 // Play plays the scene. Without Want it is the play that gives it.
 func (s *Scene) Play() (*SceneResult, []string, error) {
-	t := &Trial{Store: s.Store, Cut: s.Cut, Seen: NewWitness(), Workers: s.Plan, Client: s.Plan, Staff: 2, Told: true}
+	t := &Trial{Store: s.Store, Cut: s.Cut, Seen: NewWitness(), Workers: s.Plan, Client: s.Plan, Staff: 2, Told: true, Plant: s.Plant}
 	t.World = NewWorld(t.Seen)
 	var err error
 	if t.Flows, err = flows(t.World, "2"); err != nil {

@@ -29,9 +29,9 @@ const minFlight = 1
 
 // Options of a simulation.
 type Options struct {
-	Size  int                           // nodes of a graph; 0: 30
-	Bug   func(store.Store) store.Store // a planted bug, in the store or in what stands before it
-	Store func() (store.Store, error)   // nil: memory
+	Size  int // nodes of a graph; 0: 30
+	Plant Plant
+	Store func() (store.Store, error) // nil: memory
 	Cut   func(on bool)
 }
 
@@ -119,10 +119,10 @@ func simulated(plan *GraphPlan, o Options, workers, client Plan, rng *rand.Rand,
 	if err != nil {
 		return nil, err
 	}
-	if o.Bug != nil {
-		s = o.Bug(s)
+	if o.Plant.Under != nil {
+		s = o.Plant.Under(s)
 	}
-	t := &Trial{Store: s, Cut: o.Cut, Seen: NewWitness(), Workers: workers, Client: client, Staff: 1, After: after}
+	t := &Trial{Store: s, Cut: o.Cut, Seen: NewWitness(), Workers: workers, Client: client, Staff: 1, After: after, Plant: o.Plant}
 	t.World = NewWorld(t.Seen)
 	if t.Flows, err = plan.Workflows(t.World); err != nil {
 		return nil, err

@@ -16,7 +16,8 @@ import (
 type Trial struct {
 	Store   store.Store // the real one; it stays open
 	Cut     func(on bool)
-	Told    bool // see Store.Told
+	Told    bool  // see Store.Told
+	Plant   Plant // a bug; what is under the processes is in Store already
 	World   *World
 	Seen    *Witness
 	Flows   []*pawl.Workflow // the first one is started
@@ -101,12 +102,20 @@ func (t *Trial) Play() (err error) {
 }
 
 func (t *Trial) config() engine.Config {
-	return engine.Config{Lease: t.Lease, Poll: t.Lease / 3}
+	return engine.Config{Lease: t.Lease, Poll: t.Lease / 3, Around: t.Plant.Around}
 }
 
 // Process makes a store as a new process sees it.
 func (t *Trial) Process(p Plan) *Store {
 	return &Store{Real: t.Store, Plan: p, Seen: t.Seen, Lease: t.Lease, Cut: t.Cut, Told: t.Told}
+}
+
+// over is what the engine of a process sees of its store.
+func (t *Trial) over(s store.Store) store.Store {
+	if t.Plant.Over == nil {
+		return s
+	}
+	return t.Plant.Over(s)
 }
 
 // employ keeps one place filled: when a worker dies another one is hired a moment later.
@@ -131,7 +140,7 @@ func (t *Trial) employ() {
 func (t *Trial) hire() (*hired, error) {
 	h := &hired{s: t.Process(t.Workers), done: make(chan struct{})}
 	var err error
-	if h.e, err = engine.New(h.s, t.Flows, t.config()); err != nil {
+	if h.e, err = engine.New(t.over(h.s), t.Flows, t.config()); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.ctx))
@@ -172,6 +181,8 @@ func (t *Trial) bury() {
 	for _, h := range t.hired {
 		h.s.Bury()
 		h.e.Abort()
+	}
+	for _, h := range t.hired {
 		<-h.done
 	}
 	for _, o := range t.offices {
@@ -193,7 +204,7 @@ func (t *Trial) office() (*Store, pawl.Runs, error) {
 	}
 	s := t.Process(t.Client)
 	t.offices = append(t.offices, s)
-	e, err := engine.New(s, t.Flows, t.config())
+	e, err := engine.New(t.over(s), t.Flows, t.config())
 	if err != nil {
 		return nil, nil, err
 	}
