@@ -144,7 +144,9 @@ func History(seed uint64, s store.Store, ops int) (broken string, err error) {
 	go func() { done <- worker.Work(ctx) }()
 	var wg sync.WaitGroup
 	for client := range 8 {
+		way := rand.New(rand.NewPCG(seed, uint64(200+client))) // its own calls come one after the other
 		e, err := engine.New(&Store{Real: s, Seen: NewWitness(), Lease: c.Lease,
+			Slow: func() time.Duration { return time.Duration(way.IntN(3)) * time.Millisecond },
 			Plan: NewChance(seed*100+uint64(client), 0, Rates{Refuse: 20, Lose: 60})}, []*pawl.Workflow{w}, c)
 		if err != nil {
 			stop()

@@ -43,10 +43,11 @@ type Plan interface {
 type Store struct {
 	Real  store.Store
 	Plan  Plan
-	Seen  *Witness      // what all processes of a trial have seen together
-	Lease time.Duration // how long the trial's leases are
-	Cut   func(on bool) // makes the COMMITs of the real store fail while it is on; nil: it has no such thing
-	Told  bool          // notices are those of the trial, not the real store's
+	Seen  *Witness             // what all processes of a trial have seen together
+	Lease time.Duration        // how long the trial's leases are
+	Cut   func(on bool)        // makes the COMMITs of the real store fail while it is on; nil: it has no such thing
+	Slow  func() time.Duration // what a call takes on its way; nil: nothing
+	Told  bool                 // notices are those of the trial, not the real store's
 
 	once    sync.Once
 	setup   sync.Once
@@ -85,6 +86,9 @@ func (s *Store) alive() error {
 	s.mu.Lock()
 	rest := time.Until(s.until)
 	s.mu.Unlock()
+	if s.Slow != nil {
+		rest = max(rest, s.Slow())
+	}
 	if rest > 0 {
 		t := time.NewTimer(rest)
 		defer t.Stop()
