@@ -50,6 +50,7 @@ var houseFloors = []struct {
 
 	{"telemetry", 3, "fillings of engine.Trace"},
 	{"pawltest", 3, "runs a graph in virtual time"},
+	{"internal/faults", 3, "breaks stores, processes, disks and clocks"},
 
 	{"app", 4, "the command tree and the wiring"},
 

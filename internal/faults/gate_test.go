@@ -1,0 +1,66 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFaultMutationGate plants each bug and sees to it that the layer which is named for it catches it: a suite that finds
+// nothing must be one that would have found something (mutation testing after DeMillo, Lipton, Sayward, 1978).
+func TestFaultMutationGate(t *testing.T) {
+	for _, bug := range Bugs() {
+		t.Run(bug.Name, func(t *testing.T) {
+			t.Parallel()
+			caught := map[string]func(*testing.T, Bug) (string, int){
+				LayerSimulation: simulationCatches, LayerMatrix: matrixCatches, LayerPower: powerCatches, LayerLinear: linearCatches,
+			}[bug.Layer]
+			what, trials := caught(t, bug)
+			if what == "" {
+				t.Fatalf("the %s does not catch it in %d trials", bug.Layer, trials)
+			}
+			what, _, _ = strings.Cut(what, "\n")
+			t.Logf("caught by the %s in trial %d: %.200s", bug.Layer, trials, what)
+		})
+	}
+}
+
+func simulationCatches(t *testing.T, b Bug) (what string, trials int) {
+	for seed := range uint64(300) {
+		if r := simulate(t, seed+1, Options{Plant: b.Plant}); len(r.Broken) > 0 {
+			return r.Broken[0], int(seed + 1)
+		}
+	}
+	return "", 300
+}
+
+func matrixCatches(t *testing.T, b Bug) (what string, trials int) {
+	memory := backends()[0]
+	made := &Passes{}
+	want, broken := play(t, memory, made, nil)
+	if len(broken) > 0 {
+		t.Fatal(broken)
+	}
+	for i := range 10 {
+		skip := (i + 5) % 10 * made.made[NodeCommit] / 10
+		if _, broken := play(t, memory, &Armed{Point: Point{NodeCommit, After}, Skip: skip}, want, b.Plant); len(broken) > 0 {
+			return broken[0], i + 1
+		}
+	}
+	return "", 10
+}
+
+func powerCatches(t *testing.T, b Bug) (what string, trials int) {
+	make := powerOf(t)
+	for i := range 100 {
+		p := make(uint64(10_000 + i))
+		p.Bug, p.Normal = b.Plant.Under, b.Plant.Under == nil
+		c, err := p.Play()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Lost > 0 {
+			return "acknowledged writes are lost", i + 1
+		}
+	}
+	return "", 100
+}

@@ -1,0 +1,159 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"pawl/store"
+	"pawl/store/memory"
+	"pawl/store/sqlite"
+)
+
+// backend is a store to hold against the layers; another one is a line in backends.
+type backend struct {
+	name string
+	open func(t *testing.T) (s store.Store, cut func(on bool), err error)
+}
+
+func backends() []backend {
+	return []backend{
+		{"memory", func(*testing.T) (store.Store, func(bool), error) { return memory.New(), nil, nil }},
+		{"sqlite", func(t *testing.T) (store.Store, func(bool), error) {
+			name, d, err := Wired("sqlite")
+			if err != nil {
+				return nil, nil, err
+			}
+			path := filepath.Join(tempDir(t), "x.db")
+			line := d.Lay(path, &Line{})
+			s, err := sqlite.Open(context.Background(), path, sqlite.Options{Driver: name})
+			return s, line.Cut, err
+		}},
+	}
+}
+
+// tempDir is a folder of its own also in a bubble, in memory where there is such a disk: what a disk does to a store is another
+// layer's, and waiting for one is most of the time that this takes.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "faults")
+	if err != nil {
+		dir, err = os.MkdirTemp("", "faults")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// play plays the scene on a fresh store.
+func play(t *testing.T, b backend, p Plan, want *SceneResult, bug ...Plant) (out *SceneResult, broken []string) {
+	t.Helper()
+	bubble(t, func() {
+		s, cut, err := b.open(t)
+		if err == nil {
+			sc := &Scene{Store: s, Cut: cut, Plan: p, Want: want}
+			if len(bug) > 0 {
+				sc.Plant = bug[0]
+			}
+			out, broken, err = sc.Play()
+		}
+		if err != nil {
+			broken = append(broken, "the scene cannot be played: "+err.Error())
+		}
+		if s != nil {
+			if err := s.Close(); err != nil {
+				broken = append(broken, err.Error())
+			}
+		}
+	})
+	return out, broken
+}
+
+// TestFaultCrashMatrix dies at every crash point on every store, twice, early and late, and comes to the same end.
+func TestFaultCrashMatrix(t *testing.T) {
+	if n := len(Points()); n != 51 {
+		t.Fatalf("%d crash points, want 17 operations in 3 positions", n)
+	}
+	for _, b := range backends() {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			want, broken := play(t, b, &Passes{}, nil)
+			if len(broken) > 0 {
+				t.Fatal("without faults: ", strings.Join(broken, "\n"))
+			}
+			for _, o := range Operations {
+				if want.Made[o] == 0 {
+					t.Errorf("no %s is made without faults", o)
+				}
+				delete(want.Made, o)
+			}
+			for o := range want.Made {
+				t.Errorf("the operation %q has no crash point", o)
+			}
+			made := &Passes{}
+			again, broken := play(t, b, made, want)
+			if len(broken) > 0 {
+				t.Fatal("without faults, again: ", strings.Join(broken, "\n"))
+			}
+			m := &matrix{hit: map[Point]int{}}
+			t.Run("points", func(t *testing.T) {
+				for lane := range 2 {
+					t.Run(fmt.Sprint(lane), func(t *testing.T) {
+						t.Parallel()
+						for i, p := range Points() {
+							if i%2 == lane {
+								m.point(t, b, p, again, want)
+							}
+						}
+					})
+				}
+			})
+			for _, p := range Points() {
+				if m.hit[p] == 0 {
+					t.Errorf("nobody died at: %s", p)
+				}
+			}
+			t.Logf("%d trials, %d deaths at the %d points, %d with nothing under way at the death", m.trials, m.deaths, len(m.hit), m.invalid)
+			if m.invalid*20 > 3*m.trials {
+				t.Error("too many trials are invalid")
+			}
+		})
+	}
+}
+
+// matrix is what came of the trials.
+type matrix struct {
+	mu                      sync.Mutex
+	hit                     map[Point]int
+	trials, deaths, invalid int
+}
+
+// point plays the scene twice with a death at a point: where the operation is made first, and where it is made last.
+func (m *matrix) point(t *testing.T, b backend, p Point, calm, want *SceneResult) {
+	for seed := range 2 {
+		a := &Armed{Point: p, Skip: seed * (calm.Made[p.Operation] - 1)}
+		got, broken := play(t, b, a, want)
+		if len(broken) > 0 {
+			t.Errorf("%s, pass %d: %s", p, a.Skip, strings.Join(broken, "\n"))
+		}
+		if got == nil {
+			continue
+		}
+		m.mu.Lock()
+		m.trials++
+		for h, n := range got.Trial.Seen.Points() {
+			m.hit[h] += n
+			m.deaths += n
+		}
+		if _, _, flight := got.Trial.Seen.Faults(); flight < minFlight {
+			m.invalid++
+		}
+		m.mu.Unlock()
+	}
+}

@@ -1,0 +1,90 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bubble plays a trial in virtual time.
+func bubble(t *testing.T, f func()) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) {
+		f()
+		time.Sleep(24 * time.Hour) // what was left behind comes to its end
+	})
+}
+
+func simulate(t *testing.T, seed uint64, o Options) (r Report) {
+	t.Helper()
+	var err error
+	bubble(t, func() { r, err = Simulate(seed, o) })
+	if err != nil {
+		r.Broken = append(r.Broken, err.Error())
+	}
+	return r
+}
+
+// number is a number from the environment: a developer's longer run.
+func number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// sums are over the trials of a layer, which run side by side.
+type sums struct {
+	mu sync.Mutex
+	Report
+	trials, invalid int
+	began           time.Time
+}
+
+func (s *sums) add(r Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trials++
+	s.Steps, s.Faults, s.Deaths = s.Steps+r.Steps, s.Faults+r.Faults, s.Deaths+r.Deaths
+	s.Stale, s.Answered = s.Stale+r.Stale, s.Answered+r.Answered
+	if r.Invalid != "" {
+		s.invalid++
+	}
+}
+
+func (s *sums) String() string {
+	return fmt.Sprintf("%d trials in %s: %d steps, %d answers, %d faults, %d deaths, %d stale writes refused, %d invalid", s.trials,
+		time.Since(s.began).Round(time.Millisecond), s.Steps, s.Answered, s.Faults, s.Deaths, s.Stale, s.invalid)
+}
+
+// TestFaultSimulation plays random graphs while things break. A seed that fails is printed, and belongs into testdata/seeds.
+func TestFaultSimulation(t *testing.T) {
+	n, first, lanes := number("FAULTS_SEEDS", 5000), number("FAULTS_FIRST", 1), 2
+	s := &sums{began: time.Now()}
+	t.Run("seeds", func(t *testing.T) {
+		for lane := range lanes {
+			t.Run(fmt.Sprint(lane), func(t *testing.T) {
+				t.Parallel()
+				for seed := first + lane; seed < first+n; seed += lanes {
+					r := simulate(t, uint64(seed), Options{})
+					s.add(r)
+					if len(r.Broken) > 0 {
+						t.Errorf("seed %d: %s\n%s", seed, strings.Join(r.Broken, "\n"), r.Told)
+					}
+				}
+			})
+		}
+	})
+	t.Log(s)
+	if s.invalid*4 > s.trials {
+		t.Errorf("%d of %d trials are invalid", s.invalid, s.trials)
+	}
+	if s.Stale == 0 || s.Deaths == 0 {
+		t.Error("no worker was overtaken, or none died")
+	}
+}

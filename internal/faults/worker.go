@@ -1,0 +1,112 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"pawl"
+	"pawl/engine"
+	"pawl/store"
+	"pawl/store/sqlite"
+)
+
+// Short is the lease of processes that are killed or stopped in real time.
+const Short = 400 * time.Millisecond
+
+func shortly() engine.Config { return engine.Config{Lease: Short, Poll: 50 * time.Millisecond} }
+
+// quickPlan is a graph whose runs take some tens of milliseconds in real time and stand in the middle of something all the while.
+func quickPlan() *GraphPlan {
+	g := &GraphPlan{name: "quick", fuel: 100}
+	child := &GraphPlan{name: "quick-4", fuel: 10, nodes: []nodePlan{{kind: kindCalls, n: 1, back: -1, takes: 4 * time.Millisecond}}}
+	for i, n := range []nodePlan{
+		{kind: kindCalls, n: 2, takes: 5 * time.Millisecond}, {kind: kindEmit, n: 2, takes: 20 * time.Millisecond}, {kind: kindMap, n: 2, limit: 2, takes: 5 * time.Millisecond},
+		{kind: kindCosts, n: 1, takes: 5 * time.Millisecond}, {kind: kindEach, n: 2, limit: 2, child: child}, {kind: kindCalls, n: 3, takes: 5 * time.Millisecond},
+	} {
+		if n.back = -1; i == 5 {
+			n.back, n.bound = 2, 1
+		}
+		g.nodes = append(g.nodes, n)
+	}
+	return g
+}
+
+// Worker is the whole of a process that is killed: it works what is due in a database until it is told to stop, notes effects
+// in a file, and says on out when the store refuses one of its writes as stale.
+func Worker(ctx context.Context, path, ledger string, out io.Writer) error {
+	f, err := os.OpenFile(ledger, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	e, _, err := quickEngine(&refusals{Store: s, out: out}, f)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(out, "works")
+	return e.Work(ctx)
+}
+
+func quickEngine(s store.Store, ledger io.Writer) (*engine.Engine, []*pawl.Workflow, error) {
+	w := NewWorld(NewWitness())
+	w.ledger = ledger
+	ws, err := quickPlan().Workflows(w)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, err := engine.New(s, ws, shortly())
+	return e, ws, err
+}
+
+// refusals says when a write is refused as stale.
+type refusals struct {
+	store.Store
+	out io.Writer
+}
+
+func (r *refusals) said(err error) error {
+	if errors.Is(err, store.ErrStale) {
+		_, _ = fmt.Fprintln(r.out, "refused")
+	}
+	return err
+}
+
+// Apply makes changes.
+func (r *refusals) Apply(ctx context.Context, cs ...store.Change) error {
+	return r.said(r.Store.Apply(ctx, cs...))
+}
+
+// Append records a batch.
+func (r *refusals) Append(ctx context.Context, l store.Lease, b store.Batch) (store.Receipt, error) {
+	got, err := r.Store.Append(ctx, l, b)
+	return got, r.said(err)
+}
+
+// ReadLedger gives both receivers what a file says that was done.
+func (w *World) ReadLedger(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for in := bufio.NewScanner(f); in.Scan(); {
+		key, label, _ := strings.Cut(in.Text(), " ")
+		for _, r := range []*Receiver{w.Once, w.Many} {
+			if err := r.receive(key, label); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
