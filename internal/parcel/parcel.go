@@ -72,11 +72,17 @@ type runLine struct {
 	Priority int             `json:"priority,omitempty"`
 	Created  time.Time       `json:"created"`
 	Updated  time.Time       `json:"updated"`
-	Counters []store.Counter `json:"counters,omitempty"`
+	Counters []counterLine   `json:"counters,omitempty"`
 	Head     json.RawMessage `json:"head"`
 	Record   json.RawMessage `json:"record"`
 	Rows     int             `json:"rows"` // that follow
 	Asked    int             `json:"asked"`
+}
+
+type counterLine struct {
+	Meter string `json:"meter"`
+	Used  int64  `json:"used"`
+	Cap   int64  `json:"cap"`
 }
 
 // rowLine has its data as JSON where that is the same to the byte, so that a person can read the file.

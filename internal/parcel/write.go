@@ -43,8 +43,11 @@ func (p *Writer) Run(r Run) error {
 	}
 	l := &runLine{
 		ID: r.ID, Tenant: r.Tenant, User: r.User, Workflow: r.Workflow, Version: r.Version, Key: r.Key, Parent: r.Parent, Root: r.Root,
-		Priority: r.Priority, Created: r.Created, Updated: r.Updated, Counters: r.Counters, Head: r.Head, Record: r.Row,
+		Priority: r.Priority, Created: r.Created, Updated: r.Updated, Head: r.Head, Record: r.Row,
 		Rows: len(r.Rows), Asked: len(r.Questions),
+	}
+	for _, c := range r.Counters {
+		l.Counters = append(l.Counters, counterLine(c))
 	}
 	err := p.checked(l.check, line{Run: l})
 	for i := 0; i < len(r.Rows) && err == nil; i++ {
