@@ -36,6 +36,7 @@ var houseFloors = []struct {
 	{"internal/machine", 1, "decides"},
 	{"internal/draw", 1, "graphs as pictures"},
 	{"internal/text", 1, "keys and words of text"},
+	{"internal/parcel", 1, "runs as one file"},
 	{"ports/*", 1, "the outside world in our words"},
 	{"store/storetest", 1, "the law of stores"},
 	{"store/*", 1, "one store each"},
@@ -66,7 +67,7 @@ var houseStairs = map[string][]string{
 // housePure are the folders that decide and describe but do nothing: no I/O, no clock of their own, no chance.
 var housePure = []string{
 	".", "store", "internal/host", "internal/codec", "internal/delta", "internal/machine", "internal/draw", "internal/text",
-	"ports/*", "workflows/*",
+	"internal/parcel", "ports/*", "workflows/*",
 }
 
 var (

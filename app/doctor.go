@@ -201,7 +201,7 @@ func (c *call) examineStore(ctx context.Context) (all []finding) {
 		}
 		var ids []string
 		for _, r := range found {
-			if !r.Status.Ended() {
+			if !r.Status.Ended() && r.Imported == "" {
 				ids = append(ids, r.ID)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"pawl"
+	"pawl/engine"
 	"pawl/internal/runstest"
 	"pawl/store"
 	"pawl/store/memory"
@@ -23,8 +24,24 @@ func lawOn(t *testing.T, open func(*testing.T) store.Store) {
 		s := open(t)
 		t.Cleanup(func() { s.Close() })
 		e := newEngine(t, s, ws...)
+		t.Cleanup(func() { allReplay(t, e) })
 		return e.As, e.WorkRun
 	})
+}
+
+// allReplay holds every run that a case has left to a law of its own: executed again, it does what was recorded.
+func allReplay(t *testing.T, e *engine.Engine) {
+	ctx := context.Background()
+	rs, err := e.As(operator).List(ctx, pawl.RunFilter{}, "", 1000)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, r := range rs {
+		got, err := e.Replay(ctx, operator, r.ID)
+		if err != nil || got.Diverged != nil {
+			t.Errorf("a run that is %s does not replay: %v, %+v", r.Status, err, got.Diverged)
+		}
+	}
 }
 
 // TestLawOfRunsOnSQLite is the same on a file; where there is a disk in memory, on that: the law asks for no power cuts.

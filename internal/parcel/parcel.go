@@ -72,11 +72,17 @@ type runLine struct {
 	Priority int             `json:"priority,omitempty"`
 	Created  time.Time       `json:"created"`
 	Updated  time.Time       `json:"updated"`
-	Counters []store.Counter `json:"counters,omitempty"`
+	Counters []counterLine   `json:"counters,omitempty"`
 	Head     json.RawMessage `json:"head"`
 	Record   json.RawMessage `json:"record"`
 	Rows     int             `json:"rows"` // that follow
 	Asked    int             `json:"asked"`
+}
+
+type counterLine struct {
+	Meter string `json:"meter"`
+	Used  int64  `json:"used"`
+	Cap   int64  `json:"cap"`
 }
 
 // rowLine has its data as JSON where that is the same to the byte, so that a person can read the file.
@@ -104,60 +110,59 @@ type endLine struct {
 
 var streams = []store.Stream{store.Step, store.Event, store.Call, store.Inbox, store.Blob, store.Audit}
 
-// check looks at names and times of a run.
-func (r *runLine) check() error {
+// check looks at names and times of a run. What is written is checked as what is read: no file is made that nobody can take in.
+func (l *runLine) check() error {
 	for _, n := range []struct{ what, name string }{
-		{"id", r.ID}, {"tenant", r.Tenant}, {"user", r.User}, {"workflow", r.Workflow}, {"version", r.Version}, {"key", r.Key},
-		{"parent", r.Parent}, {"root", r.Root},
+		{"id", l.ID}, {"workflow", l.Workflow}, {"version", l.Version}, {"parent", l.Parent}, {"root", l.Root},
 	} {
 		if err := name(n.what, n.name, maxName); err != nil {
 			return err
 		}
 	}
+	if n := max(len(l.Tenant), len(l.User), len(l.Key)); n > maxKey { // they may be any text
+		return fmt.Errorf("a tenant, a user or a key of %d bytes", n)
+	}
 	seen := map[string]bool{}
-	for _, c := range r.Counters {
-		if err := name("meter", c.Meter, maxName); err != nil {
-			return err
-		}
-		if c.Meter == "" || seen[c.Meter] {
-			return fmt.Errorf("meter %q stands twice or is empty", c.Meter)
+	for _, c := range l.Counters {
+		if len(c.Meter) > maxKey || seen[c.Meter] {
+			return fmt.Errorf("a meter stands twice, or has a name of %d bytes", len(c.Meter))
 		}
 		seen[c.Meter] = true
 	}
 	switch {
-	case r.ID == "" || r.Workflow == "" || r.Version == "":
+	case l.ID == "" || l.Workflow == "" || l.Version == "":
 		return errors.New("a run without an id, a workflow or a version")
-	case r.Rows < 0 || r.Asked < 0:
+	case l.Rows < 0 || l.Asked < 0:
 		return errors.New("a run with less than no rows")
 	}
-	return times(r.Created, r.Updated)
+	return times(l.Created, l.Updated)
 }
 
-func (r *rowLine) check() error {
+func (l *rowLine) check() error {
 	switch {
-	case !slices.Contains(streams, r.Stream):
-		return fmt.Errorf("there is no stream %q", r.Stream)
-	case r.Told && r.Stream != store.Step:
-		return fmt.Errorf("a row of stream %q cannot be told", r.Stream)
-	case len(r.Data) > 0 && len(r.Bytes) > 0:
+	case !slices.Contains(streams, l.Stream):
+		return fmt.Errorf("there is no stream %q", l.Stream)
+	case l.Told && l.Stream != store.Step:
+		return fmt.Errorf("a row of stream %q cannot be told", l.Stream)
+	case len(l.Data) > 0 && len(l.Bytes) > 0:
 		return errors.New("a row with its data twice")
-	case len(r.Key) > maxKey:
-		return fmt.Errorf("a key of %d bytes", len(r.Key))
+	case len(l.Key) > maxKey:
+		return fmt.Errorf("a key of %d bytes", len(l.Key))
 	}
-	return times(r.At)
+	return times(l.At)
 }
 
-func (q *questionLine) check() error {
-	if err := name("question", q.ID, maxName); err != nil {
+func (l *questionLine) check() error {
+	if err := name("question", l.ID, maxName); err != nil {
 		return err
 	}
-	if q.ID == "" {
+	if l.ID == "" {
 		return errors.New("a question without an id")
 	}
-	if q.Due.IsZero() {
-		return times(q.Asked)
+	if l.Due.IsZero() {
+		return times(l.Asked)
 	}
-	return times(q.Asked, q.Due)
+	return times(l.Asked, l.Due)
 }
 
 // name refuses what would not be one on a terminal or in a list.

@@ -141,8 +141,8 @@ func TestWhatIsNoFileOfRuns(t *testing.T) {
 	}
 }
 
-// endless is a gzip bomb: it never ends.
-func TestABombIsNotUnpacked(t *testing.T) {
+// TestLongABombIsNotUnpacked: the file unpacks for ever, and is let go of at its bound.
+func TestLongABombIsNotUnpacked(t *testing.T) {
 	ls := lines(t, file(t, sample()))
 	r, w := io.Pipe()
 	go func() {

@@ -243,13 +243,17 @@ func (p *reader) end(h Header, runs []Run, l line) error {
 }
 
 func (l *runLine) run() Run {
-	return Run{
+	r := Run{
 		Run: store.Run{
 			ID: l.ID, Tenant: l.Tenant, User: l.User, Workflow: l.Workflow, Version: l.Version, Key: l.Key, Parent: l.Parent, Root: l.Root,
-			Priority: l.Priority, Created: l.Created.UTC(), Updated: l.Updated.UTC(), Counters: l.Counters,
+			Priority: l.Priority, Created: l.Created.UTC(), Updated: l.Updated.UTC(),
 			Head: bytes.Clone(l.Head), Row: bytes.Clone(l.Record),
 		},
 	}
+	for _, c := range l.Counters {
+		r.Counters = append(r.Counters, store.Counter(c))
+	}
+	return r
 }
 
 func (l *rowLine) row() store.Row {

@@ -41,17 +41,22 @@ func (p *Writer) Run(r Run) error {
 	if p.rows += len(r.Rows) + len(r.Questions); p.rows > MaxRows {
 		return fmt.Errorf("%w: more than %d rows", ErrLarge, MaxRows)
 	}
-	err := p.put(line{Run: &runLine{
+	l := &runLine{
 		ID: r.ID, Tenant: r.Tenant, User: r.User, Workflow: r.Workflow, Version: r.Version, Key: r.Key, Parent: r.Parent, Root: r.Root,
-		Priority: r.Priority, Created: r.Created, Updated: r.Updated, Counters: r.Counters, Head: r.Head, Record: r.Row,
+		Priority: r.Priority, Created: r.Created, Updated: r.Updated, Head: r.Head, Record: r.Row,
 		Rows: len(r.Rows), Asked: len(r.Questions),
-	}})
+	}
+	for _, c := range r.Counters {
+		l.Counters = append(l.Counters, counterLine(c))
+	}
+	err := p.checked(l.check, line{Run: l})
 	for i := 0; i < len(r.Rows) && err == nil; i++ {
 		err = p.row(r.Rows[i])
 	}
 	for i := 0; i < len(r.Questions) && err == nil; i++ {
 		q := r.Questions[i]
-		err = p.put(line{Question: &questionLine{ID: q.ID, Closed: q.Closed, Asked: q.Asked, Due: q.Due, Row: q.Row}})
+		l := &questionLine{ID: q.ID, Closed: q.Closed, Asked: q.Asked, Due: q.Due, Row: q.Row}
+		err = p.checked(l.check, line{Question: l})
 	}
 	return err
 }
@@ -63,7 +68,14 @@ func (p *Writer) row(r store.Row) error {
 	} else {
 		l.Bytes = r.Data
 	}
-	return p.put(line{Row: &l})
+	return p.checked(l.check, line{Row: &l})
+}
+
+func (p *Writer) checked(check func() error, l line) error {
+	if err := check(); err != nil {
+		return fmt.Errorf("parcel: %w", err)
+	}
+	return p.put(l)
 }
 
 // plain reports whether data is JSON that comes back to the byte.
