@@ -108,6 +108,7 @@ func (s *Server) guard() error {
 	if err := lower(cmd); err != nil {
 		return err
 	}
+	apart(cmd)
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
