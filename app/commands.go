@@ -39,6 +39,7 @@ func (c *call) root() *cobra.Command {
 	}
 	root.AddCommand(c.runCommand(), c.runsCommand(), c.graphCommand(), c.workflowsCommand(), c.doctorCommand(), c.versionCommand())
 	root.AddCommand(c.ncoCommands()...)
+	root.AddCommand(c.developer()...)
 	root.SetHelpCommand(helpCommand(root))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
