@@ -188,7 +188,7 @@ func (h *house) parse(folder, name string) housePackage {
 		if tree == nil {
 			continue
 		}
-		f := houseFile{name: file, test: strings.HasSuffix(file, "_test.go"), ast: tree, imports: map[string]string{}}
+		f := houseFile{name: file, test: strings.HasSuffix(file, "_test.go") || houseDeveloper(tree), ast: tree, imports: map[string]string{}}
 		for _, spec := range tree.Imports {
 			to, _ := strconv.Unquote(spec.Path.Value)
 			local := path.Base(to)
@@ -205,6 +205,11 @@ func (h *house) parse(folder, name string) housePackage {
 		p.files = append(p.files, f)
 	}
 	return p
+}
+
+// houseDeveloper tells a file that only a developer's build has: what stands in it is as little released as a test.
+func houseDeveloper(f *ast.File) bool {
+	return slices.ContainsFunc(f.Comments, func(c *ast.CommentGroup) bool { return c.List[0].Text == "//go:build torture" })
 }
 
 // TestHouse holds the house to its drawing; the rules about what stands in a file are in house_code_test.go.
