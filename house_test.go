@@ -31,6 +31,7 @@ var houseFloors = []struct {
 	{"internal/host", 0, "the seam between Do and whoever runs it"},
 	{"internal/codec", 0, "values to bytes and back"},
 	{"internal/delta", 0, "bytes as a difference to other bytes"},
+	{"internal/pgtest", 0, "a real Postgres for tests"},
 	{"store/internal/*", 0, "what stores written in Go share"},
 
 	{"internal/machine", 1, "decides"},
@@ -79,7 +80,7 @@ var (
 )
 
 // houseLaws are the packages that may import testing: laws that other packages' tests call.
-var houseLaws = []string{"store/storetest", "internal/runstest", "pawltest", "ports/*/*test"}
+var houseLaws = []string{"store/storetest", "internal/runstest", "internal/pgtest", "pawltest", "ports/*/*test"}
 
 // houseBadNames say nothing to a reader.
 var houseBadNames = []string{"util", "utils", "common", "type", "types", "model", "models", "core", "pkg", "helper", "helpers", "misc", "base", "shared"}

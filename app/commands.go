@@ -38,7 +38,7 @@ func (c *call) root() *cobra.Command {
 		}
 	}
 	root.AddCommand(c.runCommand(), c.workCommand(), c.runsCommand(), c.graphCommand(), c.workflowsCommand(), c.doctorCommand(), c.gcCommand(),
-		c.backupCommand(), c.versionCommand())
+		c.backupCommand(), c.migrateCommand(), c.versionCommand())
 	root.AddCommand(c.ncoCommands()...)
 	root.AddCommand(c.developer()...)
 	root.SetHelpCommand(helpCommand(root))

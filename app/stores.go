@@ -12,6 +12,7 @@ import (
 	"pawl"
 	"pawl/store"
 	"pawl/store/memory"
+	"pawl/store/postgres"
 	"pawl/store/sqlite"
 )
 
@@ -27,8 +28,8 @@ type storeKind struct {
 var stores = []storeKind{
 	{"memory", "memory (ends with the command)", false, "the store memory ends with the command and leaves nothing to copy", openMemory},
 	{"sqlite", "sqlite:PATH", true, "", openSQLite},
-	{"postgres", "", true, dump, notInThisVersion},
-	{"postgresql", "", true, dump, notInThisVersion},
+	{"postgres", "postgres://USER@HOST/DATABASE", true, dump, openPostgres("postgres")},
+	{"postgresql", "", true, dump, openPostgres("postgresql")},
 }
 
 const dump = "a store on Postgres is copied by Postgres's own program: pg_dump --format=custom --file=FILE, and pg_restore to bring it back"
@@ -69,8 +70,18 @@ func openSQLite(ctx context.Context, c *call, rest string) (store.Store, error) 
 // busy is how long a command waits for other programs that write to the file: shorter than a lease.
 const busy = 5 * time.Second
 
-func notInThisVersion(context.Context, *call, string) (store.Store, error) {
-	return nil, invalid("the store postgres is not in this version: use --store sqlite:PATH")
+// openPostgres opens a store on Postgres, whose address begins with a scheme.
+func openPostgres(scheme string) func(context.Context, *call, string) (store.Store, error) {
+	return func(ctx context.Context, _ *call, rest string) (store.Store, error) {
+		if !strings.HasPrefix(rest, "//") {
+			return nil, invalid("a store on Postgres is named by its address: postgres://USER@HOST/DATABASE")
+		}
+		s, err := postgres.Open(ctx, scheme+":"+rest, postgres.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
 }
 
 // kindOf parts a store's name into its kind and the rest.
@@ -85,6 +96,18 @@ func kindOf(name string) (storeKind, string, error) {
 }
 
 // openStore opens the store of the configuration, once.
+// opening is the error of a store that cannot be opened.
+func opening(k storeKind, err error) error {
+	if e := new(pawl.Error); errors.As(err, &e) {
+		return err
+	}
+	why := err.Error()
+	for _, noise := range []string{"sqlite: open: ", "postgres: open: ", store.ErrUnavailable.Error() + ": "} {
+		why = strings.ReplaceAll(why, noise, "")
+	}
+	return &pawl.Error{Code: pawl.CodeUnavailable, Op: "open", Text: "store " + k.scheme + ": " + why, Err: err}
+}
+
 func (c *call) openStore(ctx context.Context) error {
 	if c.store != nil {
 		return nil
@@ -96,15 +119,7 @@ func (c *call) openStore(ctx context.Context) error {
 	}
 	s, err := k.open(ctx, c, rest)
 	if err != nil {
-		var e *pawl.Error
-		if errors.As(err, &e) {
-			return err
-		}
-		why := err.Error()
-		for _, noise := range []string{"sqlite: open: ", store.ErrUnavailable.Error() + ": "} {
-			why = strings.ReplaceAll(why, noise, "")
-		}
-		return &pawl.Error{Code: pawl.CodeUnavailable, Op: "open", Text: "store " + k.scheme + ": " + why, Err: err}
+		return opening(k, err)
 	}
 	c.store, c.lasting = s, k.lasting
 	c.closers = append(c.closers, func() error {
@@ -121,7 +136,7 @@ func storeTyped(name string) string {
 	if k, rest, err := kindOf(name); err == nil && k.scheme == "sqlite" && rest != "" {
 		return "sqlite:" + absolute(strings.TrimPrefix(rest, "//"))
 	}
-	return name
+	return masked(name) // a password is never printed, also where it has to be put in again
 }
 
 // masked hides the password of an address.

@@ -252,6 +252,11 @@ func (s *Store) Expire(ctx context.Context, most int) (n int, err error) {
 	return n, err
 }
 
+// Delete removes a run and its descendants: to the plan as an expiry does.
+func (s *Store) Delete(ctx context.Context, run string, row []byte) error {
+	return s.write(write{expire: true}, func() error { return s.Real.Delete(ctx, run, row) }, nil)
+}
+
 func (s *Store) expires(ctx context.Context) bool {
 	rs, err := s.Real.List(ctx, everything, store.Filter{}, store.Page{Limit: 1000})
 	now, nerr := s.Real.Now(ctx)
