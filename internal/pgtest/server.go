@@ -3,6 +3,7 @@ package pgtest
 import (
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,9 @@ func program() (string, error) {
 	places, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	slices.Reverse(places) // the newest first
 	if found, err := exec.LookPath("initdb"); err == nil {
+		if real, err := filepath.EvalSymlinks(found); err == nil { // beside it are the others
+			found = real
+		}
 		places = append([]string{filepath.Dir(found)}, places...)
 	}
 	for _, dir := range places {
@@ -143,4 +147,32 @@ func (s *Server) run(name string, args ...string) error {
 		return fmt.Errorf("%s: %w: %s%s", name, err, said, log)
 	}
 	return nil
+}
+
+// Dump is a schema as SQL that makes it again in whatever schema the search path names.
+func Dump(t testing.TB, address, schema string) string {
+	t.Helper()
+	bin, err := program()
+	if err != nil {
+		t.Skip(err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	q.Del("search_path") // the programs of Postgres do not know it
+	u.RawQuery = q.Encode()
+	out, err := exec.Command(filepath.Join(bin, "pg_dump"), "--schema", schema, "--inserts", "--no-owner", "--no-privileges", "-d", u.String()).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for line := range strings.Lines(string(out)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") && !strings.HasPrefix(line, `\`) && !strings.HasPrefix(line, "SET ") &&
+			!strings.HasPrefix(line, "CREATE SCHEMA") && !strings.Contains(line, "set_config") {
+			kept = append(kept, strings.ReplaceAll(line, schema+".", ""))
+		}
+	}
+	return strings.Join(kept, "\n") + "\n"
 }

@@ -1,0 +1,216 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pawl/store"
+)
+
+// A deleted run is gone with its descendants and all that they left, but for the row that says who did it.
+func TestDelete(t *testing.T) {
+	s := open(t, empty(t), Options{})
+	ctx := t.Context()
+	kin := func(id, parent string) store.NewRun {
+		return store.NewRun{
+			ID: id, Tenant: "t", User: "u", Workflow: "w", Version: "1", Key: "k" + id, Parent: parent, Root: "a",
+			Caps: []store.Counter{{Meter: "m", Cap: 3}}, Add: []store.Row{{Stream: store.Audit, Data: []byte("old")}},
+		}
+	}
+	must(t, s.Create(ctx, kin("a", ""), kin("b", "a"), kin("c", "b"), kin("other", "")))
+	is := func(err, want error) {
+		t.Helper()
+		if !errors.Is(err, want) {
+			t.Fatalf("%v, want %v", err, want)
+		}
+	}
+	is(s.Delete(ctx, "none", nil), store.ErrNotFound)
+	for _, id := range []string{"a", "b", "c"} {
+		is(s.Delete(ctx, "a", []byte("ann")), store.ErrStale)
+		r := claim(t, s, id)
+		must(t, s.Apply(ctx, store.Change{Run: id, Epoch: r.Epoch, Row: []byte("x"), End: true, Ask: []store.Ask{{ID: "q" + id}}}))
+	}
+	must(t, s.Delete(ctx, "a", []byte("ann")))
+	for _, id := range []string{"a", "b", "c"} {
+		_, err := s.Get(ctx, all, id)
+		is(err, store.ErrNotFound)
+		_, err = s.Read(ctx, all, id, store.Query{Stream: store.Step})
+		is(err, store.ErrNotFound)
+		if id != "a" {
+			_, err = s.Read(ctx, all, id, store.Query{Stream: store.Audit})
+			is(err, store.ErrNotFound)
+		}
+	}
+	for _, sc := range []store.Scope{all, {Tenant: "t", User: "u"}, {Tenant: "t", AllUsers: true}} {
+		rows, err := s.Read(ctx, sc, "a", store.Query{Stream: store.Audit})
+		if err != nil || len(rows) != 1 || rows[0].Seq != 1 || string(rows[0].Data) != "ann" || rows[0].At.IsZero() {
+			t.Fatal(rows, err)
+		}
+	}
+	_, err := s.Read(ctx, store.Scope{Tenant: "t", User: "eve"}, "a", store.Query{Stream: store.Audit})
+	is(err, store.ErrNotFound)
+	is(s.Delete(ctx, "a", nil), store.ErrNotFound)
+	_, err = s.Get(ctx, all, "other")
+	must(t, err)
+	for table, want := range map[string]int{"run": 1, "state": 1, "log": 1, "counter": 1, "question": 0} {
+		if n := s.count(t, table); n != want {
+			t.Errorf("%d rows in %s, want %d", n, table, want)
+		}
+	}
+}
+
+func (s *Store) count(t *testing.T, table string) (n int) {
+	t.Helper()
+	must(t, s.pool.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
+	return n
+}
+
+// What is of no run goes when it has long run out: each start of a program is another worker, and the tables would grow for ever.
+func TestSweepUp(t *testing.T) {
+	s := open(t, empty(t), Options{})
+	ctx := t.Context()
+	for i := range 20 {
+		name := fmt.Sprint(i)
+		_, _, err := s.Claim(ctx, store.Claim{Worker: name, Kinds: []string{"w@1"}, Hold: time.Minute})
+		must(t, err)
+		_, err = s.Take(ctx, store.Slot{Limit: name, Holder: "h", Every: time.Minute, Max: 1, Hold: time.Minute})
+		must(t, err)
+	}
+	for _, c := range []struct {
+		later         time.Duration
+		workers, rest int
+	}{{0, 20, 20}, {30 * time.Minute, 20, 0}, {time.Hour, 0, 0}} {
+		for _, set := range []string{"worker SET until = until - $1", "holder SET until = until - $1", "rate SET tat = tat - $1"} {
+			_, err := s.pool.Exec(ctx, "UPDATE "+set, int64(c.later)) // as if so much time had passed
+			must(t, err)
+		}
+		_, err := s.Expire(ctx, 10)
+		must(t, err)
+		for table, want := range map[string]int{"worker": c.workers, "holder": c.rest, "rate": c.rest} {
+			if n := s.count(t, table); n != want {
+				t.Errorf("%v later: %d rows in %s, want %d", c.later, n, table, want)
+			}
+		}
+	}
+}
+
+// Many workers of two processes claim from one queue: none waits for another, each run goes to one, and none is left.
+func TestContention(t *testing.T) {
+	address := empty(t)
+	stores := []*Store{open(t, address, Options{}), open(t, address, Options{})}
+	const count = 400
+	var ns []store.NewRun
+	for i := range count {
+		ns = append(ns, store.NewRun{ID: fmt.Sprintf("r%03d", i), Workflow: "w", Version: "1", Priority: i % 3})
+	}
+	must(t, stores[0].Create(t.Context(), ns...))
+	var owner sync.Map
+	var wg sync.WaitGroup
+	for i := range 12 {
+		wg.Go(func() {
+			for {
+				rs, next, err := stores[i%2].Claim(t.Context(), store.Claim{Worker: fmt.Sprint(i), Kinds: []string{"w@1"}, Max: 7, Hold: time.Hour})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, r := range rs {
+					if _, twice := owner.LoadOrStore(r.ID, i); twice {
+						t.Errorf("%s went to two", r.ID)
+					}
+				}
+				if len(rs) == 0 && next != 0 {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	got := 0
+	owner.Range(func(any, any) bool { got++; return true })
+	if got != count {
+		t.Fatalf("%d of %d were claimed", got, count)
+	}
+}
+
+// What one process remembers of a run is old when another has written to it: its write is decided anew, and refused where the run
+// has gone to the other one.
+func TestRemembersNothingOld(t *testing.T) {
+	address := empty(t)
+	s, other := open(t, address, Options{}), open(t, address, Options{})
+	ctx := t.Context()
+	must(t, s.Create(ctx, store.NewRun{ID: "r", Workflow: "w"}))
+	r := claim(t, s, "r")
+	step := func(s *Store, epoch int64) error {
+		return s.Apply(ctx, store.Change{Run: "r", Epoch: epoch, Row: []byte("x"), Add: []store.Row{{Stream: store.Step}}})
+	}
+	for range 3 {
+		must(t, step(s, r.Epoch))
+		must(t, other.Apply(ctx, store.Change{Run: "r", Letters: []store.Letter{{Run: "r", Add: []store.Row{{Stream: store.Inbox}, {Stream: store.Step}}}}}))
+		_, err := s.Append(ctx, store.Lease{Run: "r", Epoch: r.Epoch}, store.Batch{Rows: []store.Row{{Stream: store.Event}}})
+		must(t, err)
+	}
+	_, err := s.pool.Exec(ctx, "UPDATE state SET until = 1") // the lease runs out
+	must(t, err)
+	r2 := claim(t, other, "r")
+	if err := step(s, r.Epoch); !errors.Is(err, store.ErrStale) {
+		t.Fatal(err)
+	}
+	must(t, step(other, r2.Epoch))
+	rows, err := s.Read(ctx, all, "r", store.Query{Stream: store.Step})
+	if err != nil || len(rows) != 7 || rows[6].Seq != 7 {
+		t.Fatal(len(rows), err)
+	}
+}
+
+// Two processes that write to each other's runs crosswise do not lock each other out.
+func TestCrosswise(t *testing.T) {
+	address := empty(t)
+	stores := []*Store{open(t, address, Options{}), open(t, address, Options{})}
+	const count = 6
+	for i := range count {
+		must(t, stores[0].Create(t.Context(), store.NewRun{ID: fmt.Sprint(i)}))
+	}
+	var wg sync.WaitGroup
+	for i := range 12 {
+		wg.Go(func() {
+			for k := range 20 {
+				var ls []store.Letter
+				for j := range count {
+					ls = append(ls, store.Letter{Run: fmt.Sprint((i*j + k + j) % count), Add: []store.Row{{Stream: store.Inbox}}})
+				}
+				n := []store.NewRun{{ID: fmt.Sprint("n", k, i%3)}, {ID: fmt.Sprint("n", k, (i+1)%3)}}
+				if err := stores[i%2].Apply(t.Context(), store.Change{Run: fmt.Sprint(k % count), Letters: ls, Create: n}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var letters int
+	must(t, stores[0].pool.QueryRow(t.Context(), "SELECT sum(inbox) FROM state").Scan(&letters))
+	if letters != 12*20*count {
+		t.Fatalf("%d letters", letters)
+	}
+	healthy(t, stores[0])
+}
+
+// An address is never told with its password, whatever is wrong with it.
+func TestAddresses(t *testing.T) {
+	for _, address := range []string{
+		"postgres://u:secret@127.0.0.1:1/d", "postgres://%zz:secret@h", "postgres://u:secret@h:port/d", "postgres://u:secret@h/d?sslmode=secret",
+		"postgres://u:secret@127.0.0.1:1/d?search_path=a,b", "postgres://127.0.0.1:1/d?password=secret&user=u",
+	} {
+		_, err := Open(t.Context(), address, Options{})
+		if !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
+			t.Error(err)
+		}
+		if _, err = Pending(t.Context(), address, Options{}); !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
+			t.Error(err)
+		}
+	}
+}
