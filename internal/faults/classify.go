@@ -25,26 +25,26 @@ type write struct {
 }
 
 // kinds are the operations that a call is made of.
-func (w write) kinds() (out []Operation) {
+func (wr write) kinds() (out []Operation) {
 	add := func(o Operation, is bool) {
 		if is && !slices.Contains(out, o) {
 			out = append(out, o)
 		}
 	}
-	add(ClaimRun, w.claim != nil && w.claim.Max > 0)
-	add(RenewLease, len(w.renew) > 0)
-	add(ExpireRuns, w.expire)
-	for _, n := range w.create {
+	add(ClaimRun, wr.claim != nil && wr.claim.Max > 0)
+	add(RenewLease, len(wr.renew) > 0)
+	add(ExpireRuns, wr.expire)
+	for _, n := range wr.create {
 		add(created(n), true)
 	}
-	if w.batch != nil {
-		add(JournalEntry, len(w.batch.Charges)+len(w.batch.Caps) > 0)
-		for _, r := range w.batch.Rows {
+	if wr.batch != nil {
+		add(JournalEntry, len(wr.batch.Charges)+len(wr.batch.Caps) > 0)
+		for _, r := range wr.batch.Rows {
 			rowKinds(r, add)
 		}
 	}
-	for i := range w.apply {
-		changeKinds(&w.apply[i], add)
+	for i := range wr.apply {
+		changeKinds(&wr.apply[i], add)
 	}
 	return out
 }

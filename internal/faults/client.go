@@ -27,12 +27,13 @@ func (t *Trial) start() error {
 				t.Seen.violation("I1: the key leads to run %s, and then to run %s", t.Run, s.Run.ID)
 			}
 			t.Run = s.Run.ID
+			t.acks.again = t.acks.again || s.Existing == pawl.ExistingAgain
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		if t.Cancel > 0 { // before a restart would be asked for
+		if _, calm := t.Client.(Calm); calm || t.Cancel > 0 { // it may have ended, and would be started again
 			break
 		}
 	}
@@ -128,7 +129,10 @@ func (t *Trial) look() (moving bool, err error) {
 		if _, known := t.since[r.ID]; !known {
 			t.since[r.ID] = now
 		}
-		if stuck := now.Sub(t.since[r.ID]); stuck > 4*t.Lease { // two leases, and as long for a worker to be hired and to look
+		if calm := t.Seen.calmFrom(t.Lease); calm.After(t.since[r.ID]) {
+			t.since[r.ID] = calm
+		}
+		if stuck := now.Sub(t.since[r.ID]); stuck > 2*t.Lease {
 			t.Seen.violation("I6: run %s of %s at %q (%s) has had no lease, timer, child or question for %s", r.ID, r.Workflow, r.Node, r.Status, stuck)
 			return false, nil
 		}

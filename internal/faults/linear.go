@@ -175,7 +175,6 @@ type history struct {
 	mu   sync.Mutex
 	ops  []porcupine.Operation
 	runs sync.Map // id by key
-	asks sync.Map // the last question by key
 }
 
 // command gives one command by chance and notes what was said.

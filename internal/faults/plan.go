@@ -82,7 +82,7 @@ func NewChance(seed uint64, deaths int, r Rates) *Chance {
 }
 
 // Write throws.
-func (c *Chance) Write([]Operation) Act {
+func (c *Chance) Write(kinds []Operation) Act {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, r := c.rng.IntN(1000), c.Rates
@@ -101,6 +101,11 @@ func (c *Chance) Write([]Operation) Act {
 	case below(r.Refuse):
 		return Refuse
 	case below(r.Lose):
+		if slices.Contains(kinds, ClaimRun) { // to a visit it is as if its worker had died
+			if c.Deaths--; c.Deaths < 0 {
+				return Pass
+			}
+		}
 		return []Act{LoseBefore, LoseAfter}[c.rng.IntN(2)]
 	}
 	return Pass

@@ -66,7 +66,7 @@ func Simulate(seed uint64, o Options) (r Report, err error) {
 	client := NewChance(seed+1, 2, Rates{Die: 40, Refuse: 40, Lose: 60, Read: 10})
 	fork := rng.IntN(5) == 0
 	t, err := simulated(plan, o, workers, client, rng, func(t *Trial) error {
-		if plan.tight || t.acks.tried {
+		if plan.tight || t.acks.tried || t.acks.again {
 			want = nil
 		}
 		if r.Broken = Check(t, want); len(r.Broken) > 0 || !fork {

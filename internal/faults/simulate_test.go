@@ -88,3 +88,23 @@ func TestFaultSimulation(t *testing.T) {
 		t.Error("no worker was overtaken, or none died")
 	}
 }
+
+// TestSeeds plays the seeds that are kept.
+func TestSeeds(t *testing.T) {
+	text, err := os.ReadFile("testdata/seeds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		n, why, _ := strings.Cut(strings.TrimSpace(line), " ")
+		seed, err := strconv.ParseUint(n, 10, 64)
+		if strings.HasPrefix(line, "#") || err != nil {
+			continue
+		}
+		t.Run(n, func(t *testing.T) {
+			if r := simulate(t, seed, Options{}); len(r.Broken) > 0 {
+				t.Errorf("%s: %s\n%s", strings.TrimSpace(why), strings.Join(r.Broken, "\n"), r.Told)
+			}
+		})
+	}
+}

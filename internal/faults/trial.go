@@ -50,6 +50,7 @@ type Trial struct {
 type acks struct {
 	answers  map[string]string // by question
 	tried    bool              // to cancel
+	again    bool              // a start whose outcome was unknown found the run failed already, and began its next attempt
 	cancel   time.Time
 	attempts int // to answer differently, that were refused
 }

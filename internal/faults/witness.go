@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"pawl/store"
 )
@@ -20,8 +21,9 @@ type Witness struct {
 	bells  map[chan struct{}]bool
 	faults int
 	deaths int
-	flight int // the most steps that were under way at a fault, over all processes
-	stale  int // writes of a lost epoch that were refused
+	last   time.Time // of them
+	flight int       // the most steps that were under way at a fault, over all processes
+	stale  int       // writes of a lost epoch that were refused
 }
 
 // NewWitness makes one.
@@ -106,6 +108,7 @@ func (w *Witness) died(s *Store) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deaths++
+	w.last = time.Now()
 	delete(w.hands, s)
 }
 
@@ -141,6 +144,13 @@ func (w *Witness) Faults() (faults, deaths, flight int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.faults, w.deaths, w.flight
+}
+
+// calmFrom is from when on every worker is there again: one that stood still has gone on, one that died was replaced.
+func (w *Witness) calmFrom(lease time.Duration) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.last.Add(2*lease + lease/2)
 }
 
 // Stale is how often a holder whose epoch had been overtaken tried to write.
