@@ -19,6 +19,9 @@ need() {
 }
 
 need dot graphviz "Graphviz reads the graphs that we draw" || true
+if ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then # where Debian has it, off the path
+	need initdb postgresql "the store on Postgres is tested against a real one" || true
+fi
 race=(-race)
 if [ "$(go env CGO_ENABLED)" != 1 ]; then
 	race=() && echo "test.sh: without the race detector: cgo is off"

@@ -53,7 +53,7 @@ func measure(rounds int, span time.Duration, postgres string) error {
 	defer os.RemoveAll(dir)
 	subjects := []subject{pawlSQLite(), dbosSQLite(), goWorkflows()}
 	if postgres != "" {
-		subjects = append(subjects, dbosPostgres(postgres))
+		subjects = append(subjects, pawlPostgres(postgres), dbosPostgres(postgres))
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "engine\tstore\tdurability\t1 in flight, steps/s\t32 in flight, steps/s\tpawl is faster by")

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 
 	"pawl"
 	"pawl/engine"
 	"pawl/store"
+	"pawl/store/postgres"
 	"pawl/store/sqlite"
 )
 
@@ -36,8 +38,29 @@ func openSQLite(ctx context.Context, dir string) (store.Store, error) {
 	return sqlite.Open(ctx, filepath.Join(dir, "pawl.db"), sqlite.Options{})
 }
 
-func openers(postgres string) []opener {
-	return []opener{{"SQLite", openSQLite}}
+func openers(address string) []opener {
+	all := []opener{{"SQLite", openSQLite}}
+	if address != "" {
+		all = append(all, opener{"Postgres", openPostgres(address)})
+	}
+	return all
+}
+
+func pawlPostgres(address string) subject {
+	return subject{"pawl", "Postgres", "synchronous_commit=on", func(ctx context.Context, dir string) (func(context.Context) error, func(), error) {
+		s, err := openPostgres(address)(ctx, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		return pawlOn(ctx, s)
+	}}
+}
+
+// openPostgres takes a schema of its own for each folder.
+func openPostgres(address string) func(context.Context, string) (store.Store, error) {
+	return func(ctx context.Context, dir string) (store.Store, error) {
+		return postgres.Open(ctx, address, postgres.Options{Schema: "bench_" + strings.ToLower(filepath.Base(dir))})
+	}
 }
 
 // pawlOn works a store, and starts runs that it waits for by their events.
