@@ -36,6 +36,7 @@ var houseFloors = []struct {
 	{"internal/machine", 1, "decides"},
 	{"internal/draw", 1, "graphs as pictures"},
 	{"internal/text", 1, "keys and words of text"},
+	{"internal/pgtest", 1, "a real Postgres for tests"},
 	{"ports/*", 1, "the outside world in our words"},
 	{"store/storetest", 1, "the law of stores"},
 	{"store/*", 1, "one store each"},
@@ -77,7 +78,7 @@ var (
 )
 
 // houseLaws are the packages that may import testing: laws that other packages' tests call.
-var houseLaws = []string{"store/storetest", "internal/runstest", "pawltest", "ports/*/*test"}
+var houseLaws = []string{"store/storetest", "internal/runstest", "internal/pgtest", "pawltest", "ports/*/*test"}
 
 // houseBadNames say nothing to a reader.
 var houseBadNames = []string{"util", "utils", "common", "type", "types", "model", "models", "core", "pkg", "helper", "helpers", "misc", "base", "shared"}

@@ -12,6 +12,7 @@ import (
 	"pawl"
 	"pawl/store"
 	"pawl/store/memory"
+	"pawl/store/postgres"
 	"pawl/store/sqlite"
 )
 
@@ -26,8 +27,8 @@ type storeKind struct {
 var stores = []storeKind{
 	{"memory", "memory (ends with the command)", false, openMemory},
 	{"sqlite", "sqlite:PATH", true, openSQLite},
-	{"postgres", "", true, notInThisVersion},
-	{"postgresql", "", true, notInThisVersion},
+	{"postgres", "postgres://USER@HOST/DATABASE", true, openPostgres},
+	{"postgresql", "", true, openPostgres},
 }
 
 func storeForms() string {
@@ -66,8 +67,15 @@ func openSQLite(ctx context.Context, c *call, rest string) (store.Store, error) 
 // busy is how long a command waits for other programs that write to the file: shorter than a lease.
 const busy = 5 * time.Second
 
-func notInThisVersion(context.Context, *call, string) (store.Store, error) {
-	return nil, invalid("the store postgres is not in this version: use --store sqlite:PATH")
+func openPostgres(ctx context.Context, _ *call, rest string) (store.Store, error) {
+	if !strings.HasPrefix(rest, "//") {
+		return nil, invalid("store postgres takes an address: postgres://USER@HOST/DATABASE")
+	}
+	s, err := postgres.Open(ctx, "postgres:"+rest, postgres.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // kindOf parts a store's name into its kind and the rest.
@@ -98,7 +106,7 @@ func (c *call) openStore(ctx context.Context) error {
 			return err
 		}
 		why := err.Error()
-		for _, noise := range []string{"sqlite: open: ", store.ErrUnavailable.Error() + ": "} {
+		for _, noise := range []string{"sqlite: open: ", "postgres: open: ", store.ErrUnavailable.Error() + ": "} {
 			why = strings.ReplaceAll(why, noise, "")
 		}
 		return &pawl.Error{Code: pawl.CodeUnavailable, Op: "open", Text: "store " + k.scheme + ": " + why, Err: err}
