@@ -36,7 +36,7 @@ func (c *call) migrate(ctx context.Context, dry bool) error {
 	m := migrated{Store: masked(name), Pending: []string{}, DryRun: dry}
 	switch {
 	case k.scheme == "postgres" || k.scheme == "postgresql":
-		pending, err := postgres.Pending(ctx, k.scheme+":"+rest, postgres.Options{})
+		pending, err := postgres.Pending(ctx, "postgres:"+rest, postgres.Options{})
 		if err != nil {
 			return opening(k, err)
 		}

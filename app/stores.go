@@ -28,8 +28,8 @@ type storeKind struct {
 var stores = []storeKind{
 	{"memory", "memory (ends with the command)", false, "the store memory ends with the command and leaves nothing to copy", openMemory},
 	{"sqlite", "sqlite:PATH", true, "", openSQLite},
-	{"postgres", "postgres://USER@HOST/DATABASE", true, dump, openPostgres("postgres")},
-	{"postgresql", "", true, dump, openPostgres("postgresql")},
+	{"postgres", "postgres://USER@HOST/DATABASE", true, dump, openPostgres},
+	{"postgresql", "", true, dump, openPostgres},
 }
 
 const dump = "a store on Postgres is copied by Postgres's own program: pg_dump --format=custom --file=FILE, and pg_restore to bring it back"
@@ -70,18 +70,15 @@ func openSQLite(ctx context.Context, c *call, rest string) (store.Store, error) 
 // busy is how long a command waits for other programs that write to the file: shorter than a lease.
 const busy = 5 * time.Second
 
-// openPostgres opens a store on Postgres, whose address begins with a scheme.
-func openPostgres(scheme string) func(context.Context, *call, string) (store.Store, error) {
-	return func(ctx context.Context, _ *call, rest string) (store.Store, error) {
-		if !strings.HasPrefix(rest, "//") {
-			return nil, invalid("a store on Postgres is named by its address: postgres://USER@HOST/DATABASE")
-		}
-		s, err := postgres.Open(ctx, scheme+":"+rest, postgres.Options{})
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
+func openPostgres(ctx context.Context, _ *call, rest string) (store.Store, error) {
+	if !strings.HasPrefix(rest, "//") {
+		return nil, invalid("store postgres takes an address: postgres://USER@HOST/DATABASE")
 	}
+	s, err := postgres.Open(ctx, "postgres:"+rest, postgres.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // kindOf parts a store's name into its kind and the rest.

@@ -8,9 +8,11 @@ import (
 
 	"pawl"
 	"pawl/engine"
+	"pawl/internal/pgtest"
 	"pawl/internal/runstest"
 	"pawl/store"
 	"pawl/store/memory"
+	"pawl/store/postgres"
 	"pawl/store/sqlite"
 )
 
@@ -54,6 +56,18 @@ func TestLawOfRunsOnSQLite(t *testing.T) {
 			dir = t.TempDir()
 		}
 		s, err := sqlite.Open(t.Context(), filepath.Join(dir, "runs.db"), sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+}
+
+// TestLawOfRunsOnPostgres is the same on a server of its own, each case in a schema of its own.
+func TestLawOfRunsOnPostgres(t *testing.T) {
+	address := pgtest.Start(t, false).URL()
+	lawOn(t, func(t *testing.T) store.Store {
+		s, err := postgres.Open(t.Context(), address, postgres.Options{Schema: pgtest.Schema(t, address)})
 		if err != nil {
 			t.Fatal(err)
 		}

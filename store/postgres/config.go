@@ -54,10 +54,10 @@ type config struct {
 }
 
 func configure(address string, o Options) (*config, error) {
-	c := &config{where: "postgres", writers: max(o.Writers, 0)}
+	c := &config{where: "address", writers: max(o.Writers, 0)}
 	pool, err := pgxpool.ParseConfig(address)
 	if err != nil {
-		return c, errors.New("the address cannot be read: it must be like postgres://user:password@host:5432/database") // what it says may hold the password
+		return c, errors.New("it cannot be read: it must be like postgres://user:password@host:5432/database") // what it says may hold the password
 	}
 	cc := pool.ConnConfig
 	c.pool, c.where = pool, fmt.Sprintf("%s:%d/%s", cc.Host, cc.Port, cc.Database)
@@ -120,8 +120,24 @@ func (c *config) fault(op string, err error) error {
 	return fmt.Errorf("postgres: %s: %w: %s: %w", op, store.ErrUnavailable, c.where, explain(err))
 }
 
+// line is an error on one line, each part of it once: pgx has a line for each way in which it tried to connect.
+type line struct{ error }
+
+func (l line) Error() string {
+	var parts []string
+	for part := range strings.Lines(l.error.Error()) {
+		if part = strings.TrimSpace(part); !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func (l line) Unwrap() error { return l.error }
+
 // explain adds the cause where Postgres names only the effect.
 func explain(err error) error {
+	err = line{err}
 	hints := map[string]string{
 		"42501": "the account may not do that: it needs CREATE on the database, or a schema of its own",
 		"53300": "the server has no connection left: raise max_connections, or lower pool_max_conns",
