@@ -128,7 +128,7 @@ func (c *call) openStore(ctx context.Context) error {
 	return nil
 }
 
-// storeTyped is a store's name as it can be typed from another folder.
+// storeTyped is a store's name as it can be typed from another folder; a password has to be put in again.
 func storeTyped(name string) string {
 	if k, rest, err := kindOf(name); err == nil && k.scheme == "sqlite" && rest != "" {
 		return "sqlite:" + absolute(strings.TrimPrefix(rest, "//"))

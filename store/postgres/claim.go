@@ -90,15 +90,20 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (out []store.Run, next
 	for i, g := range got {
 		epochs[g.n], ns[i] = g.epoch, g.n
 	}
-	err = s.view(ctx, "claim", func(ctx context.Context, conn *pgxpool.Conn) (err error) {
-		out, err = collect(ctx, conn, selectRun+" WHERE r.n = ANY ($1::bigint[]) ORDER BY r.priority DESC, s.due, r.n", []any{ns}, func(rows pgx.Rows) (store.Run, error) {
+	err = s.view(ctx, "claim", func(ctx context.Context, conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, selectRun+" WHERE r.n = ANY ($1::bigint[]) ORDER BY r.priority DESC, s.due, r.n", ns)
+		if err != nil {
+			return err
+		}
+		out = nil
+		return each(func(rows pgx.Rows) error {
 			r, known, err := scanRun(rows)
-			if err == nil && r.Epoch == epochs[known.n] {
+			if err == nil && r.Epoch == epochs[known.n] { // else the lease was so short that another one has it now
 				s.queue.remember(known)
+				out = append(out, r)
 			}
-			return r, err
-		})
-		return err
+			return err
+		})(rows)
 	})
 	if err != nil { // they are leased all the same
 		return nil, 0, fmt.Errorf("%w: %w", store.ErrUnknown, err)
