@@ -135,7 +135,8 @@ func History(seed uint64, s store.Store, ops int) (broken string, err error) {
 		return "", err
 	}
 	c := engine.Config{Lease: 2 * time.Second, Poll: 50 * time.Millisecond}
-	worker, err := engine.New(s, []*pawl.Workflow{w}, c)
+	pace := &lazy{rng: h.rng} // a worker that takes a while leaves open what clients are at
+	worker, err := engine.New(&Store{Real: s, Seen: NewWitness(), Lease: c.Lease, Plan: Calm{}, Slow: pace.next}, []*pawl.Workflow{w}, c)
 	if err != nil {
 		return "", err
 	}
@@ -165,6 +166,18 @@ func History(seed uint64, s store.Store, ops int) (broken string, err error) {
 		return "", err
 	}
 	return h.check(), nil
+}
+
+// lazy takes a few milliseconds for each call; the calls of a worker come from several goroutines.
+type lazy struct {
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+func (l *lazy) next() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Duration(l.rng.IntN(6)) * time.Millisecond
 }
 
 type history struct {
