@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -238,6 +237,9 @@ func (a Agent) analyze(ctx context.Context, s State) (State, error) {
 		}
 	}
 	s.completeQuestion()
+	if why := a.misheard(s.Messages, s.Verdict.Message); s.Verdict.Status == MoreInfo && why != "" {
+		s.Verdict.Message = why + " " + s.Verdict.Message
+	}
 	s.ImprovedSearch = s.ImprovedSearch || s.Verdict.Status == ImprovedSearch
 	return s, nil
 }
@@ -307,6 +309,8 @@ func (a Agent) userInfo(ctx context.Context, s State) (State, error) {
 	next := State{Messages: append(s.Messages, Message{Role: RoleUser, Text: said})}
 	if e, ok := a.decision(said); ok { // a code is no description: the person has decided
 		next.Decided = e.Code
+	} else if why := a.misheard(next.Messages, ""); why != "" {
+		rules = append(rules, "the answer was of no use: "+why)
 	}
 	return next, applied(ctx, "user_info", rules)
 }
@@ -315,18 +319,6 @@ func (a Agent) userInfo(ctx context.Context, s State) (State, error) {
 func (s State) say(text string, choices ...string) State {
 	s.Messages = append(slices.Clone(s.Messages), Message{Role: RoleAI, Text: text, Choices: choices})
 	return s
-}
-
-// heard is an answer as it is used: the number of a choice is that choice, and what cannot be read is cut or cleaned.
-func heard(answer string, choices []string) (said string, rules []string) {
-	if n, err := strconv.Atoi(text.Key(answer)); err == nil && n >= 1 && n <= len(choices) {
-		return choices[n-1], []string{fmt.Sprintf("the answer %d was read as choice %d", n, n)}
-	}
-	said, changed := plainText(answer, MaxText)
-	if changed {
-		rules = append(rules, fmt.Sprintf("the answer was cut to %d characters or cleaned", MaxText))
-	}
-	return said, rules
 }
 
 // unreadable says why a text cannot be taken, empty if it can.
