@@ -135,3 +135,13 @@ func TestBulkFaultOfOurs(t *testing.T) {
 		t.Errorf("%d rows were kept", b.shown.before)
 	}
 }
+
+// TestBulkColumnsOfNobody: columns that are not coded may have one name.
+func TestBulkColumnsOfNobody(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	put(t, s.dir, "in.csv", "note,job,Note\na,cook,b\n")
+	args := []string{"nco", "--in", filepath.Join(s.dir, "in.csv"), "--out", filepath.Join(s.dir, "out.csv"), "--column"}
+	oneClearLine(t, s.run(append(args, "note")...), exitUsage, `two columns are named "Note"`)
+	s.want(0, append(args, "job")...)
+}

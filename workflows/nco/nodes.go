@@ -88,7 +88,7 @@ func withoutCodes(q string) string {
 // a query it brings nothing: the analyzer will ask.
 func (a Agent) retrieve(ctx context.Context, s State) (State, error) {
 	if s.Decided != "" {
-		s.Retrieved = Retrieved{Candidates: a.accept("", index.Result{Hits: []index.Hit{{ID: s.Decided}}}).Candidates}
+		s.Retrieved = Retrieved{Candidates: a.accept("", index.Result{Hits: []index.Hit{{ID: s.Decided}}}, 1).Candidates}
 		return s, nil
 	}
 	query := s.Expansion.Query
@@ -104,7 +104,7 @@ func (a Agent) retrieve(ctx context.Context, s State) (State, error) {
 	}
 	result, err := pawl.Do(ctx, "search", func(ctx context.Context) (found, error) {
 		r, err := a.Index.Search(ctx, index.Query{Text: searchText(query), K: depth})
-		return a.accept(query, r), err
+		return a.accept(query, r, perSearch), err
 	})
 	if err != nil {
 		return s, err
@@ -124,8 +124,8 @@ type found struct {
 }
 
 // accept takes over what the index says: only entries of the catalogue, each once, with what the catalogue says of them. What
-// comes behind the first few counts only where it is the first of its family.
-func (a Agent) accept(query string, r index.Result) found {
+// comes behind the first few, at most so many, counts only where it is the first of its family.
+func (a Agent) accept(query string, r index.Result, most int) found {
 	var f found
 	if r.Partial {
 		f.Applied = append(f.Applied, "only the beginning of the query was searched")
@@ -139,7 +139,7 @@ func (a Agent) accept(query string, r index.Result) found {
 			continue
 		}
 		to := &f.Candidates
-		if len(f.Candidates) == perSearch {
+		if len(f.Candidates) >= most {
 			of := func(c Candidate) bool { return c.Metadata.Family == prefix(e.Code, 4) }
 			if len(f.Rivals) == maxRivals || slices.ContainsFunc(f.Candidates, of) || slices.ContainsFunc(f.Rivals, of) {
 				continue

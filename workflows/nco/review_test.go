@@ -67,3 +67,38 @@ func TestChoiceNumbers(t *testing.T) {
 		}
 	}
 }
+
+// Rank gives as many as it is asked for, where there are as many.
+func TestRankGivesAsMany(t *testing.T) {
+	a := agent(t, Embedded())
+	for _, k := range []int{1, 5, 8} {
+		if got, err := a.Rank(t.Context(), "driver of a truck, bus or car", k); err != nil || len(got) != k {
+			t.Errorf("%d: %d entries, %v", k, len(got), err)
+		}
+	}
+}
+
+// Columns that are not read may have one name.
+func TestColumnsOfNobody(t *testing.T) {
+	for text, says := range map[string]string{
+		"job_title,isco08_gold,query,query,category,category\ncook,5120,,,,\n": "",
+		"job_title,isco08_gold,note,note\ncook,5120,,\n":                       "",
+		"job_title,isco08_gold,job_title\ncook,5120,\n":                        "two columns job_title",
+	} {
+		rows, err := LoadGold("q", strings.NewReader(text))
+		if says == "" && (err != nil || len(rows) != 1) || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// No control character gets out, nor one that turns the direction of what stands behind it.
+func TestPlainText(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\x7fb": "a b", "a\u0085b": "a b", "a\u202eb\u2066c\u200f": "abc", "a\n\tb": "a\n\tb", "ड्\u200dराइवर": "ड्\u200dराइवर",
+	} {
+		if got, changed := plainText(in, 100); got != want || changed != (in != want) {
+			t.Errorf("%q: %q, %v", in, got, changed)
+		}
+	}
+}
