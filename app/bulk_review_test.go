@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -144,4 +145,19 @@ func TestBulkColumnsOfNobody(t *testing.T) {
 	args := []string{"nco", "--in", filepath.Join(s.dir, "in.csv"), "--out", filepath.Join(s.dir, "out.csv"), "--column"}
 	oneClearLine(t, s.run(append(args, "note")...), exitUsage, `two columns are named "Note"`)
 	s.want(0, append(args, "job")...)
+}
+
+// TestNCODecidedShowsNoEvidence: a code that a person has decided on was not searched for.
+func TestNCODecidedShowsNoEvidence(t *testing.T) {
+	t.Parallel()
+	for decided, shown := range map[bool]bool{true: false, false: true} {
+		raw, err := json.Marshal(nco.Output{Status: nco.MatchFound, Decided: decided, Codes: []nco.Code{{Code: "7231", Title: "Mechanics"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := renderNCO(&b, raw); err != nil || strings.Contains(b.String(), "evidence") != shown || !strings.Contains(b.String(), "7231  Mechanics") {
+			t.Errorf("decided %v: %v\n%s", decided, err, b.String())
+		}
+	}
 }
