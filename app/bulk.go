@@ -104,7 +104,7 @@ func (c *call) bulk(ctx context.Context, f bulkFlags) error {
 		return invalid("--in: %v", err)
 	}
 	defer in.Close()
-	info, err := bulkApart(in, f.out)
+	info, err := bulkApart(in, f.out, c.conf.value("nco.catalog"))
 	if err != nil {
 		return err
 	}
@@ -113,9 +113,6 @@ func (c *call) bulk(ctx context.Context, f bulkFlags) error {
 	c.say.status("")
 	if err != nil {
 		return err
-	}
-	if _, err := in.Seek(0, 0); err != nil {
-		return invalid("--in: %v", err)
 	}
 	input, err := newBulkInput(f.in, file, in)
 	if err != nil {
@@ -143,8 +140,7 @@ func (c *call) bulk(ctx context.Context, f bulkFlags) error {
 	}}
 	b := &bulk{
 		workers: f.workers, input: input, part: newBulkPart(f.out, job, f.overwrite), code: known.get,
-		trouble: func(err error) { c.say.fault("coding a row", errors.New(explain(err.Error()))) },
-		shown:   &bulkShown{say: c.say, total: file.rows},
+		shown: &bulkShown{say: c.say, total: file.rows},
 	}
 	if b.workers == 0 {
 		b.workers = runtime.GOMAXPROCS(0)
@@ -156,8 +152,8 @@ func (c *call) bulk(ctx context.Context, f bulkFlags) error {
 	return nil
 }
 
-// bulkApart refuses an input that is no file, or that is part of the output.
-func bulkApart(in *os.File, out string) (os.FileInfo, error) {
+// bulkApart refuses an input that is no file, and an input or a catalogue that is part of the output.
+func bulkApart(in *os.File, out, catalog string) (os.FileInfo, error) {
 	info, err := in.Stat()
 	if err != nil {
 		return nil, invalid("--in: %v", err)
@@ -166,9 +162,15 @@ func bulkApart(in *os.File, out string) (os.FileInfo, error) {
 		return nil, invalid("--in: %s is not a file: it is read twice, so a pipe or a folder is none", in.Name())
 	}
 	p := newBulkPart(out, bulkJob{}, false)
-	for _, name := range []string{p.out, p.path, p.side} {
-		if there, err := os.Stat(name); err == nil && os.SameFile(info, there) {
+	read, unread := os.Stat(catalog) // one that is not there is refused when it is loaded
+	for _, name := range append(p.besides(), p.out, p.path) {
+		there, err := os.Stat(name)
+		switch {
+		case err != nil:
+		case os.SameFile(info, there):
 			return nil, invalid("--out: %s would be written over the input: name another file", name)
+		case unread == nil && os.SameFile(read, there):
+			return nil, invalid("--out: %s would be written over the catalogue: name another file", name)
 		}
 	}
 	return info, nil
@@ -185,9 +187,11 @@ func (b *bulk) do(ctx context.Context, mode os.FileMode) error {
 		return err
 	}
 	if done {
-		b.tally, err = bulkCount(p.out, head, b.input)
-		b.shown.before = b.tally.Rows
-		return errors.Join(err, p.clean())
+		if whole, err := b.recount(head); err != nil {
+			return err
+		} else if whole {
+			return p.clean()
+		}
 	}
 	if err := p.open(mode); err != nil {
 		return err
@@ -228,15 +232,33 @@ func (f *bulkFile) outHead() []byte {
 	return append(head, '\n')
 }
 
-// bulkCount counts the rows of an output that is whole.
-func bulkCount(out string, head []byte, input *bulkInput) (bulkTally, error) {
-	f, err := os.Open(out)
+// recount counts the rows of an output that has its name and the size that was recorded, and says whether it is whole: the
+// size alone does not tell what is in it. One that is not is refused, or made anew where that was said.
+func (b *bulk) recount(head []byte) (whole bool, err error) {
+	p := b.part
+	f, err := os.Open(p.out)
 	if err != nil {
-		return bulkTally{}, unwritable(err)
+		return false, unwritable(err)
 	}
 	defer f.Close()
-	t, _, err := recall(f, head, input)
-	return t, err
+	info, err := f.Stat()
+	if err != nil {
+		return false, unwritable(err)
+	}
+	t, end, err := recall(f, head, b.input)
+	if err != nil {
+		return false, err
+	}
+	if t.Rows == b.input.file.rows && end == info.Size() {
+		b.tally, b.shown.before = t, t.Rows
+		return true, nil
+	}
+	if !p.overwrite {
+		return false, conflict("%s is not what was written: %d of its %d rows are; begin anew with --overwrite, or name another file with --out",
+			p.out, t.Rows, b.input.file.rows)
+	}
+	b.input, err = newBulkInput(b.input.name, b.input.file, b.input.in)
+	return false, err
 }
 
 // programHash is the SHA-256 of the program that runs, in hex.
@@ -298,21 +320,27 @@ func (c *call) bulkStopped(ctx context.Context, b *bulk, f bulkFlags, err error)
 	if f.overwrite {
 		words = append(words, "--overwrite")
 	}
+	if f.anyColumn {
+		words = append(words, "--any-column")
+	}
 	next := c.again(words...)
-	stands := fmt.Sprintf("%d of %d rows are in %s; go on with: %s", b.tally.Rows, b.shown.total, b.part.path, next)
+	stands := ""
+	if b.part.begun {
+		stands = fmt.Sprintf("; %d of %d rows are in %s; go on with: %s", b.part.rows, b.shown.total, b.part.path, next)
+	}
 	switch e := pawl.Coded(err); {
 	case ctx.Err() != nil:
 		code, why := exitInterrupted, "interrupted"
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			code, why = exitTimeout, "the time is up"
 		}
-		c.say.line("%s; %s", why, stands)
+		c.say.line("%s%s", why, stands)
 		if c.json {
 			c.out.record(result{Type: "result", Command: next, Exit: code})
 		}
 		return exit(code)
-	case e.Code == pawl.CodeUnavailable:
-		return &pawl.Error{Code: e.Code, Text: e.Error() + "; " + stands, Err: err}
+	case stands != "" && e.Code != pawl.CodeConflict: // a conflict says itself what to do
+		return &pawl.Error{Code: e.Code, Text: e.Error() + stands, Err: err}
 	}
 	return err
 }

@@ -112,7 +112,6 @@ func (f *bulkFile) readHeader(name string, r *rowReader, column string) error {
 		return invalid("%s: header: %v", name, err)
 	}
 	f.head, f.header = slices.Clone(row.raw), row.fields
-	seen := map[string]string{}
 	for i, h := range f.header {
 		key := text.Key(h)
 		switch {
@@ -124,23 +123,19 @@ func (f *bulkFile) readHeader(name string, r *rowReader, column string) error {
 			return invalid("%s: its lines end with CR alone; save it with the line ends of today", name)
 		case slices.Contains(bulkColumns, key):
 			return invalid("%s: it has a column %s already: rename or remove it, a column of that name is added", name, shortened(h))
-		case key == "":
-			continue // nobody can mean it
-		case seen[key] != "":
-			return invalid("%s: two columns are named %s", name, shortened(h))
 		}
-		seen[key] = h
 	}
 	return f.find(name, column)
 }
 
-// find finds the column that is to be coded; the error names those that there are.
+// find finds the column that is to be coded; the error names those that there are. Others may have one name.
 func (f *bulkFile) find(name, column string) error {
-	f.column = slices.Index(f.header, column)
-	if f.column < 0 {
-		f.column = slices.IndexFunc(f.header, func(h string) bool { return text.Key(h) == text.Key(column) })
-	}
+	named := func(h string) bool { return text.Key(h) == text.Key(column) }
+	f.column = slices.IndexFunc(f.header, named)
 	if f.column >= 0 && text.Key(column) != "" {
+		if again := f.column + 1 + slices.IndexFunc(f.header[f.column+1:], named); again > f.column {
+			return invalid("%s: two columns are named %s", name, shortened(f.header[again]))
+		}
 		return nil
 	}
 	there := namesOf(f.header)

@@ -70,8 +70,11 @@ type bulkPart struct {
 	job             bulkJob
 
 	f       *os.File
+	begun   bool   // the file is there under its path, and is of this job
 	size    int64  // bytes in the file
+	rows    int    // in the file
 	pending []byte // whole rows that are not in it yet
+	waiting int    // how many those are
 	dirty   bool   // something was written since
 	synced  time.Time
 }
@@ -79,6 +82,12 @@ type bulkPart struct {
 func newBulkPart(out string, job bulkJob, overwrite bool) *bulkPart {
 	return &bulkPart{out: out, path: out + ".part", side: out + ".part.json", job: job, overwrite: overwrite, synced: time.Now()}
 }
+
+// besides are the files beside the output and the part that are written and cleaned up.
+func (p *bulkPart) besides() []string { return []string{p.side, p.next()} }
+
+// next is the side file until it is whole.
+func (p *bulkPart) next() string { return p.side + ".new" }
 
 func conflict(format string, a ...any) error {
 	return &pawl.Error{Code: pawl.CodeConflict, Text: fmt.Sprintf(format, a...)}
@@ -176,6 +185,7 @@ func (p *bulkPart) begin() (goesOn bool, err error) {
 			why = p.job.differs(job)
 		}
 		if why == "" {
+			p.begun = true
 			return true, nil
 		}
 		if !p.overwrite {
@@ -188,7 +198,9 @@ func (p *bulkPart) begin() (goesOn bool, err error) {
 	if err := p.f.Sync(); err != nil { // the rows of another job must not come back under this one's name
 		return false, unwritable(err)
 	}
-	return false, p.writeSide()
+	err = p.writeSide()
+	p.begun = err == nil
+	return false, err
 }
 
 // differs says in what another job is not this one, empty if in nothing.
@@ -230,7 +242,7 @@ func (p *bulkPart) writeSide() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(p.side + ".new")
+	f, err := os.Create(p.next())
 	if err != nil {
 		return unwritable(err)
 	}
@@ -238,7 +250,7 @@ func (p *bulkPart) writeSide() error {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return unwritable(err)
 	}
-	if err := errors.Join(os.Rename(p.side+".new", p.side), syncFolder(filepath.Dir(p.out))); err != nil {
+	if err := errors.Join(os.Rename(p.next(), p.side), syncFolder(filepath.Dir(p.out))); err != nil {
 		return unwritable(err)
 	}
 	return nil
@@ -260,6 +272,7 @@ func (p *bulkPart) cut(size int64) error {
 // input behind them.
 func (p *bulkPart) recall(head []byte, input *bulkInput) (bulkTally, error) {
 	t, keep, err := recall(p.f, head, input)
+	p.rows = t.Rows
 	if err != nil {
 		return t, err
 	}
@@ -305,12 +318,15 @@ func (p *bulkPart) restart(head []byte) error {
 	if err := p.cut(0); err != nil {
 		return err
 	}
-	p.add(head)
+	p.rows, p.pending = 0, append(p.pending, head...)
 	return p.flush()
 }
 
 // add takes over a whole row.
-func (p *bulkPart) add(row []byte) { p.pending = append(p.pending, row...) }
+func (p *bulkPart) add(row []byte) {
+	p.pending = append(p.pending, row...)
+	p.waiting++
+}
 
 // flush writes the rows that wait. Where that fails, the file ends with its last whole row, as far as that can be done.
 func (p *bulkPart) flush() error {
@@ -323,6 +339,7 @@ func (p *bulkPart) flush() error {
 		return unwritable(err)
 	}
 	p.size += int64(len(p.pending))
+	p.rows, p.waiting = p.rows+p.waiting, 0
 	p.pending, p.dirty = p.pending[:0], true
 	return nil
 }
@@ -356,6 +373,7 @@ func (p *bulkPart) finish() error {
 	if err := os.Rename(p.path, p.out); err != nil {
 		return unwritable(err)
 	}
+	p.begun = false
 	if err := syncFolder(filepath.Dir(p.out)); err != nil {
 		return unwritable(err)
 	}
@@ -364,7 +382,7 @@ func (p *bulkPart) finish() error {
 
 // clean removes what says of which job the part was.
 func (p *bulkPart) clean() error {
-	for _, name := range []string{p.side, p.side + ".new"} {
+	for _, name := range p.besides() {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return unwritable(err)
 		}

@@ -49,12 +49,11 @@ func bulkOf(t *testing.T, dir string, overwrite bool) *bulk {
 			case strings.HasPrefix(text, "ask"):
 				return nco.Output{Status: nco.MoreInfo, Confidence: 1.5, Question: "What,\nsay?", Choices: []string{"a; b", "c"}}, nil
 			case strings.HasPrefix(text, "two"):
-				return nco.Output{}, errors.New("index: broken\ngoroutine 1")
+				return nco.Output{}, &pawl.Error{Code: pawl.CodeInvalid, Text: "text: of two\nlines"}
 			}
 			return nco.Output{Status: nco.MatchFound, Confidence: 9, Codes: []nco.Code{{Code: "5120.0100", Title: "Cook \"" + text + "\""}, {Code: "1111.0100", Title: "x"}}}, nil
 		},
-		trouble: func(error) {},
-		shown:   &bulkShown{say: newVoice(&bytes.Buffer{}, func(string) string { return "" }), total: file.rows},
+		shown: &bulkShown{say: newVoice(&bytes.Buffer{}, func(string) string { return "" }), total: file.rows},
 	}
 }
 
@@ -78,7 +77,7 @@ const oddOut = "id,\"job, or title\",note,nco_row,nco_status,nco_codes,nco_title
 	"E1,cook,\"a\r\nb\",1,MATCH_FOUND,5120.0100 1111.0100,\"Cook \"\"cook\"\"; x\",9,,,,\n" +
 	"E2,\"tailor, \"\"ladies\"\"\",\xff,2,MATCH_FOUND,5120.0100 1111.0100,\"Cook \"\"tailor, \"\"ladies\"\"\"\"; x\",9,,,,\n" +
 	"E3,,,3,REFUSED,,,,,,,empty\n" +
-	"E4,\"two\nlines\",\x00,4,REFUSED,,,,,,,it could not be coded: index: broken\n" +
+	"E4,\"two\nlines\",\x00,4,REFUSED,,,,,,,of two lines\n" +
 	"E5,ask me,x,5,MORE_INFO,,,1.5,\"What, say?\",\"a, b; c\",,\n"
 
 // finished runs a job to its end and checks the output.

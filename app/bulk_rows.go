@@ -40,8 +40,7 @@ type csvRow struct {
 	line   int    // of the file, from 1, where it begins
 	raw    []byte // without the end of the line
 	fields []string
-	whole  bool  // the end of its line is there
-	end    int64 // offset behind it
+	whole  bool // the end of its line is there
 }
 
 // blank says whether a row is an empty line: one empty field, or nothing.
@@ -95,7 +94,7 @@ func (r *rowReader) next() (csvRow, error) {
 		}
 	}
 	r.ends = append(r.ends, len(r.text))
-	row.raw, row.end = withoutLineEnd(r.raw), r.offset
+	row.raw = withoutLineEnd(r.raw)
 	all, from := string(r.text), 0
 	row.fields = make([]string, len(r.ends))
 	for i, end := range r.ends {

@@ -85,10 +85,10 @@ func FuzzRowReader(f *testing.F) {
 			if row, err = r.next(); err != nil {
 				break
 			}
-			if row.end <= end || row.whole != (text[row.end-1] == '\n') || !strings.HasPrefix(text[end:], string(row.raw)) {
-				t.Fatalf("%q: row %q ends at %d", text, row.raw, row.end)
+			if r.offset <= end || row.whole != (text[r.offset-1] == '\n') || !strings.HasPrefix(text[end:], string(row.raw)) {
+				t.Fatalf("%q: row %q ends at %d", text, row.raw, r.offset)
 			}
-			if end = row.end; row.blank() {
+			if end = r.offset; row.blank() {
 				continue
 			}
 			for i, field := range row.fields {

@@ -25,14 +25,18 @@ const bulkRefused = "REFUSED"
 type bulkInput struct {
 	name string
 	file *bulkFile
+	in   io.ReadSeeker
 	r    *rowReader
 	hash hash.Hash
 	row  csvRow
 	held bool // row is the next one
 }
 
-func newBulkInput(name string, file *bulkFile, in io.Reader) (*bulkInput, error) {
-	i := &bulkInput{name: name, file: file, hash: sha256.New()}
+func newBulkInput(name string, file *bulkFile, in io.ReadSeeker) (*bulkInput, error) {
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return nil, invalid("--in: %v", err)
+	}
+	i := &bulkInput{name: name, file: file, in: in, hash: sha256.New()}
 	i.r = newRowReader(io.TeeReader(in, i.hash), maxBulkRow)
 	i.r.bom()
 	row, err := i.r.next()
@@ -92,7 +96,6 @@ type bulk struct {
 	input   *bulkInput
 	part    *bulkPart
 	code    func(ctx context.Context, text string) (nco.Output, error)
-	trouble func(error) // a row could not be coded, and it is not the row's fault
 	shown   *bulkShown
 	tally   bulkTally
 }
@@ -165,7 +168,8 @@ func (b *bulk) read(ctx context.Context, order chan<- chan codedRow, todo chan<-
 	}
 }
 
-// codeRow makes the row of the output: what the input has, then the columns of nco.
+// codeRow makes the row of the output: what the input has, then the columns of nco. Only what is wrong with the cell itself
+// refuses a row for good; any other fault stops the job, so that the row can still be coded when it goes on.
 func (b *bulk) codeRow(ctx context.Context, r bulkRow) codedRow {
 	if ctx.Err() != nil {
 		return codedRow{err: ctx.Err()}
@@ -177,11 +181,10 @@ func (b *bulk) codeRow(ctx context.Context, r bulkRow) codedRow {
 	status, confidence := string(out.Status), strconv.FormatFloat(out.Confidence, 'f', -1, 64)
 	if err != nil {
 		e := pawl.Coded(err)
-		reason := strings.TrimPrefix(explain(e.Error()), "text: ")
 		if e.Code != pawl.CodeInvalid {
-			reason = "it could not be coded: " + reason
-			b.trouble(err)
+			return codedRow{err: &pawl.Error{Code: e.Code, Text: fmt.Sprintf("row %d: it could not be coded: %s", r.n, explain(e.Error())), Err: err}}
 		}
+		reason := strings.TrimPrefix(explain(e.Error()), "text: ")
 		status, confidence, out = bulkRefused, "", nco.Output{Reason: reason}
 	}
 	var codes, titles []string

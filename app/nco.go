@@ -131,6 +131,9 @@ func renderNCO(w io.Writer, raw json.RawMessage) error {
 		if c.Family != c.Code {
 			fmt.Fprintf(&b, "      family    %s  %s\n", c.Family, c.FamilyTitle)
 		}
+		if o.Decided { // there is none: nothing was searched
+			continue
+		}
 		e := c.Evidence
 		fmt.Fprintf(&b, "      evidence  rank %d", e.Rank)
 		if e.Exact {

@@ -76,6 +76,29 @@ func InWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.N)
 }
 
+// LatinDigits is s with the decimal digits of every script as 0 to 9.
+func LatinDigits(s string) string {
+	if ascii(s) {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf || !unicode.Is(unicode.Nd, r) {
+			return r
+		}
+		for _, t := range unicode.Nd.R16 { // digits come in tens, each from its zero
+			if lo, hi := rune(t.Lo), rune(t.Hi); lo <= r && r <= hi {
+				return '0' + (r-lo)%10
+			}
+		}
+		for _, t := range unicode.Nd.R32 {
+			if lo, hi := rune(t.Lo), rune(t.Hi); lo <= r && r <= hi {
+				return '0' + (r-lo)%10
+			}
+		}
+		return r
+	}, s)
+}
+
 // unaccent takes Latin accents and apostrophes away. Vowel signs of other scripts are part of their words and stay.
 func unaccent(s string) string {
 	if !ascii(s) {
@@ -106,6 +129,15 @@ func Clip(s string, n int) (string, bool) {
 		i++
 	}
 	return s, false
+}
+
+// Visible is s without the characters that nobody sees, as Key and Words have it: joiners inside a word, which Devanagari
+// is written with, soft hyphens, and spaces of no width, for these stand inside words far more often than between them.
+func Visible(s string) string {
+	if ascii(s) {
+		return s
+	}
+	return strings.Map(visible, s)
 }
 
 // visible drops characters that nobody sees and makes a space of control characters.

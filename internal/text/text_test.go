@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -36,6 +37,27 @@ func TestWords(t *testing.T) {
 	} {
 		if got := Words(in); !slices.Equal(got, want) {
 			t.Errorf("Words(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestVisible(t *testing.T) {
+	if got := Visible("ड्\u200dराइवर\u00ad tai\u200blor"); got != "ड्राइवर tailor" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestLatinDigits(t *testing.T) {
+	if got := LatinDigits("a२ ٣ ９ 𝟡 x7"); got != "a2 3 9 9 x7" {
+		t.Errorf("%q", got)
+	}
+	next := '0'
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if unicode.Is(unicode.Nd, r) {
+			if got := LatinDigits(string(r)); got != string(next) {
+				t.Errorf("%U is %q, want %q", r, got, next)
+			}
+			next = '0' + (next-'0'+1)%10
 		}
 	}
 }

@@ -27,7 +27,7 @@ func judged(t *testing.T, c *Catalog, description, query string, codes ...string
 	}
 	v, err := Margins(builtIn()).Analyze(t.Context(), Case{
 		Messages: user(description), Expansion: e, Queries: []string{e.Query},
-		Candidates: a.accept(e.Query, index.Result{Hits: hits}).Candidates, Allowed: []Status{MatchFound, MoreInfo, ImprovedSearch},
+		Candidates: a.accept(e.Query, index.Result{Hits: hits}, perSearch).Candidates, Allowed: []Status{MatchFound, MoreInfo, ImprovedSearch},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestChoicesTellApart(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	own := []word{{form: "college", stem: "colleg", thing: 1}}
-	got := choices(newLexicon(c).recount(own, Agent{Catalog: c}.accept("", index.Result{Hits: []index.Hit{{ID: "2310.0100"}, {ID: "2310.0200"}}}).Candidates))
+	got := choices(newLexicon(c).recount(own, Agent{Catalog: c}.accept("", index.Result{Hits: []index.Hit{{ID: "2310.0100"}, {ID: "2310.0200"}}}, perSearch).Candidates))
 	if !slices.Equal(got, []string{"College Teacher (teaches physics)", "College Teacher (teaches law)"}) {
 		t.Errorf("%q", got)
 	}

@@ -95,12 +95,14 @@ func goldColumns(header []string) (map[string]int, error) {
 				missing[layout[0]] = append(missing[layout[0]], want)
 				continue
 			}
-			if slices.Contains(names[i+1:], want) {
-				return nil, fmt.Errorf("two columns %s", want)
-			}
 			at[want] = i
 		}
 		if missing[layout[0]] == nil {
+			for _, want := range layout { // only of what is read it matters which one is meant
+				if slices.Contains(names[at[want]+1:], want) {
+					return nil, fmt.Errorf("two columns %s", want)
+				}
+			}
 			for _, other := range slices.Concat(goldReviewed, goldTitles) {
 				if !slices.Contains(layout, other) {
 					delete(at, other) // of the other layout, of which not all is there

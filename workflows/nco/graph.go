@@ -174,7 +174,7 @@ func (a Agent) begin(in Input) (State, error) {
 
 // decision is the entry that a person has named by its code.
 func (a Agent) decision(said string) (Entry, bool) {
-	code, _, ok := readCode(strings.TrimSpace(said))
+	code, ok := codeSaid(said)
 	if !ok {
 		return Entry{}, false
 	}

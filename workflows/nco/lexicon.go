@@ -93,10 +93,10 @@ type word struct {
 	thing             int
 }
 
-// wordsOf are the words of a text in order. A hyphen parts words.
+// wordsOf are the words of a text in order. A hyphen parts words, what nobody sees does not: the index has it so too.
 func wordsOf(s string) []word {
 	var words []word
-	for _, shown := range strings.FieldsFunc(s, parts) {
+	for _, shown := range strings.FieldsFunc(text.Visible(s), parts) {
 		for _, form := range text.Words(shown) {
 			words = append(words, word{shown: strings.Trim(shown, "'’"), form: form, stem: text.Stem(form)})
 		}

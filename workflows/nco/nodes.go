@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -89,7 +88,7 @@ func withoutCodes(q string) string {
 // a query it brings nothing: the analyzer will ask.
 func (a Agent) retrieve(ctx context.Context, s State) (State, error) {
 	if s.Decided != "" {
-		s.Retrieved = Retrieved{Candidates: a.accept("", index.Result{Hits: []index.Hit{{ID: s.Decided}}}).Candidates}
+		s.Retrieved = Retrieved{Candidates: a.accept("", index.Result{Hits: []index.Hit{{ID: s.Decided}}}, 1).Candidates}
 		return s, nil
 	}
 	query := s.Expansion.Query
@@ -105,7 +104,7 @@ func (a Agent) retrieve(ctx context.Context, s State) (State, error) {
 	}
 	result, err := pawl.Do(ctx, "search", func(ctx context.Context) (found, error) {
 		r, err := a.Index.Search(ctx, index.Query{Text: searchText(query), K: depth})
-		return a.accept(query, r), err
+		return a.accept(query, r, perSearch), err
 	})
 	if err != nil {
 		return s, err
@@ -125,8 +124,8 @@ type found struct {
 }
 
 // accept takes over what the index says: only entries of the catalogue, each once, with what the catalogue says of them. What
-// comes behind the first few counts only where it is the first of its family.
-func (a Agent) accept(query string, r index.Result) found {
+// comes behind the first few, at most so many, counts only where it is the first of its family.
+func (a Agent) accept(query string, r index.Result, most int) found {
 	var f found
 	if r.Partial {
 		f.Applied = append(f.Applied, "only the beginning of the query was searched")
@@ -140,7 +139,7 @@ func (a Agent) accept(query string, r index.Result) found {
 			continue
 		}
 		to := &f.Candidates
-		if len(f.Candidates) == perSearch {
+		if len(f.Candidates) >= most {
 			of := func(c Candidate) bool { return c.Metadata.Family == prefix(e.Code, 4) }
 			if len(f.Rivals) == maxRivals || slices.ContainsFunc(f.Candidates, of) || slices.ContainsFunc(f.Rivals, of) {
 				continue
@@ -238,6 +237,9 @@ func (a Agent) analyze(ctx context.Context, s State) (State, error) {
 		}
 	}
 	s.completeQuestion()
+	if why := a.misheard(s.Messages, s.Verdict.Message); s.Verdict.Status == MoreInfo && why != "" {
+		s.Verdict.Message = why + " " + s.Verdict.Message
+	}
 	s.ImprovedSearch = s.ImprovedSearch || s.Verdict.Status == ImprovedSearch
 	return s, nil
 }
@@ -307,6 +309,8 @@ func (a Agent) userInfo(ctx context.Context, s State) (State, error) {
 	next := State{Messages: append(s.Messages, Message{Role: RoleUser, Text: said})}
 	if e, ok := a.decision(said); ok { // a code is no description: the person has decided
 		next.Decided = e.Code
+	} else if why := a.misheard(next.Messages, ""); why != "" {
+		rules = append(rules, "the answer was of no use: "+why)
 	}
 	return next, applied(ctx, "user_info", rules)
 }
@@ -315,18 +319,6 @@ func (a Agent) userInfo(ctx context.Context, s State) (State, error) {
 func (s State) say(text string, choices ...string) State {
 	s.Messages = append(slices.Clone(s.Messages), Message{Role: RoleAI, Text: text, Choices: choices})
 	return s
-}
-
-// heard is an answer as it is used: the number of a choice is that choice, and what cannot be read is cut or cleaned.
-func heard(answer string, choices []string) (said string, rules []string) {
-	if n, err := strconv.Atoi(text.Key(answer)); err == nil && n >= 1 && n <= len(choices) {
-		return choices[n-1], []string{fmt.Sprintf("the answer %d was read as choice %d", n, n)}
-	}
-	said, changed := plainText(answer, MaxText)
-	if changed {
-		rules = append(rules, fmt.Sprintf("the answer was cut to %d characters or cleaned", MaxText))
-	}
-	return said, rules
 }
 
 // unreadable says why a text cannot be taken, empty if it can.

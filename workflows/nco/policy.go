@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"pawl/internal/text"
 )
@@ -183,10 +184,13 @@ func (r *ruling) texts() {
 	v.Choices = offers
 }
 
-// plainText is a text without control characters, of at most n characters.
+// plainText is a text without control characters and without those that turn its direction, of at most n characters.
 func plainText(s string, n int) (plain string, changed bool) {
 	plain = strings.Map(func(r rune) rune {
-		if r == 0 || (r < ' ' && r != '\n' && r != '\t') {
+		switch {
+		case unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		case unicode.IsControl(r) && r != '\n' && r != '\t':
 			return ' '
 		}
 		return r

@@ -22,5 +22,5 @@ func (a Agent) Rank(ctx context.Context, description string, k int) ([]Candidate
 	if err != nil {
 		return nil, err
 	}
-	return a.accept(query, r).Candidates, nil
+	return a.accept(query, r, k).Candidates, nil
 }

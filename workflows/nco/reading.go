@@ -19,7 +19,6 @@ type reading struct {
 	translated []string // how words of India were read
 	corrected  []string // how misspelled words were read
 	foreign    []string // in a script that is not read here
-	strange    int      // words of content that nobody knows
 	tongue     tongue   // of the newest text
 }
 
@@ -138,7 +137,6 @@ func (l *lexicon) guess(r *reading, w word, known bool) {
 	}
 	meant := l.known.correct(w.form, slips)
 	if len(meant) == 0 {
-		r.strange++
 		r.keep(w)
 		return
 	}

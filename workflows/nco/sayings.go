@@ -47,6 +47,16 @@ var (
 		"Aap kya kaam karte hain? Kripya batayein ki aap kya banate, bechte, theek karte ya sambhalte hain.",
 		"आप क्या काम करते हैं? कृपया बताएँ कि आप क्या बनाते, बेचते, ठीक करते या सँभालते हैं।",
 	}
+	sayNoEntry = utterance{
+		"The code %s is not in the catalogue.",
+		"Code %s is suchi mein nahin hai.",
+		"कोड %s इस सूची में नहीं है।",
+	}
+	sayNoChoice = utterance{
+		"There is no choice %s.",
+		"Vikalp %s nahin hai.",
+		"विकल्प %s नहीं है।",
+	}
 	sayScript = utterance{
 		"I can read English and Hindi, in Latin letters or Devanagari. Please say in one of them what work you do.",
 	}

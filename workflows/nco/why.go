@@ -2,6 +2,7 @@ package nco
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -62,7 +63,8 @@ func (t *trial) lacks(s support) string {
 		}
 	}
 	for _, w := range t.own.content {
-		if !has(s.words, w) {
+		same := func(o word) bool { return o.thing == w.thing && w.thing != 0 } // they show one phrase
+		if !has(s.words, w) && !slices.ContainsFunc(s.words, same) {
 			missing = append(missing, w)
 		}
 	}

@@ -50,7 +50,6 @@ type doc struct {
 
 // group is a group with its documents, and the stems of its names.
 type group struct {
-	id    string
 	words string
 	stems map[string]bool
 	docs  []int
@@ -147,7 +146,7 @@ func (ix *Index) gather(ctx context.Context, tx *sql.Tx, groups []index.Group) (
 			return nil, fmt.Errorf("fts: group %q: %w", g.ID, index.ErrDuplicate)
 		}
 		at[g.ID] = i
-		kept := group{id: g.ID, stems: map[string]bool{}}
+		kept := group{stems: map[string]bool{}}
 		var all []string
 		for _, name := range g.Names {
 			words, _ := bounded(name)
