@@ -83,7 +83,7 @@ func (c *call) settings() []*setting {
 		{key: "user", flag: "user", arg: "NAME", usage: "act as this user, and see only their runs (default: see all, act as yourself)"},
 		{key: "tenant", flag: "tenant", arg: "NAME", usage: "act in this tenant, and see only its runs"},
 		{key: "limits", flag: "limits", arg: "LIMITS", usage: "calls under a limit, or charging a meter, of that name: search=60/1m (one a second), llm=:2 (two at once), llm=10/1s:2"},
-		{key: "concurrency", flag: "concurrency", arg: "RUNS", usage: "runs of a workflow in hand at once, over all workers: nco=4,brain=2"},
+		{key: "concurrency", flag: "concurrency", arg: "RUNS", usage: "runs in hand at once, over all workers, by workflow: NAME=4,NAME=2"},
 	}
 	for _, w := range c.workflows {
 		for _, o := range w.Options {
