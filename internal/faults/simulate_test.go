@@ -43,6 +43,7 @@ type sums struct {
 	mu sync.Mutex
 	Report
 	trials, invalid int
+	broken          []string // told once more at the end, where nothing else is written meanwhile
 	began           time.Time
 }
 
@@ -55,6 +56,12 @@ func (s *sums) add(r Report) {
 	if r.Invalid != "" {
 		s.invalid++
 	}
+}
+
+func (s *sums) breaks(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = append(s.broken, what)
 }
 
 func (s *sums) String() string {
@@ -75,12 +82,16 @@ func TestFaultSimulation(t *testing.T) {
 					s.add(r)
 					if len(r.Broken) > 0 {
 						t.Errorf("seed %d: %s\n%s", seed, strings.Join(r.Broken, "\n"), r.Told)
+						s.breaks(fmt.Sprintf("seed %d: %s", seed, strings.Join(r.Broken, "\n")))
 					}
 				}
 			})
 		}
 	})
 	t.Log(s)
+	if len(s.broken) > 0 {
+		t.Error(strings.Join(s.broken, "\n"))
+	}
 	if s.invalid*4 > s.trials {
 		t.Errorf("%d of %d trials are invalid", s.invalid, s.trials)
 	}
