@@ -36,12 +36,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 go build -o "$work/report" .ci/report.go
 
-# section NAME GO_TEST_ARGUMENT...
+# section NAME GO_TEST_ARGUMENT... One package after the other: several of them have servers, processes and clocks of their own,
+# and would starve each other on a small machine.
 section() {
 	local name=$1 status=0
 	shift
 	printf '{"Action":"section","Output":"%s"}\n' "$name"
-	go test -json -shuffle=on "$@" 2>&1 || status=$?
+	go test -json -shuffle=on -p 1 "$@" 2>&1 || status=$?
 	printf '{"Action":"exit","Output":"%s"}\n' "$status"
 }
 

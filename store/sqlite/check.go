@@ -98,7 +98,7 @@ const newest = `
 SELECT max(coalesce((SELECT max(updated) FROM progress), 0), coalesce((SELECT at FROM log ORDER BY id DESC LIMIT 1), 0))`
 
 // slowSync is a sync of which a few eat up a lease.
-const slowSync = 500 * time.Millisecond
+const slowSync = 2 * time.Second
 
 // ahead is the fault of a clock that stands before what was last written.
 func ahead(newest, now int64) string {
