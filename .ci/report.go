@@ -135,7 +135,11 @@ func (r *report) packet(e event) {
 			}
 		}
 	}
-	r.output = map[string][]string{}
+	for key := range r.output { // those of other packages are still running
+		if strings.HasPrefix(key, e.Package+" ") {
+			delete(r.output, key)
+		}
+	}
 	r.inPackage[e.Package] = 0
 }
 

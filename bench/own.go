@@ -58,21 +58,23 @@ func question() *pawl.Graph[int, string, string] {
 	return g
 }
 
-// begin is an engine with both graphs.
-func begin(s store.Store) (*engine.Engine, pawl.Runs, error) {
+// begin opens a database and an engine with both graphs.
+func begin(ctx context.Context, o opener, dir string) (s store.Store, e *engine.Engine, runs pawl.Runs, err error) {
 	var ws []*pawl.Workflow
 	for _, build := range []func() (*pawl.Workflow, error){count().Build, question().Build} {
 		w, err := build()
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		ws = append(ws, w)
 	}
-	e, err := engine.New(s, ws, engine.Config{})
-	if err != nil {
-		return nil, nil, err
+	if s, err = o.open(ctx, dir); err != nil {
+		return nil, nil, nil, err
 	}
-	return e, e.As(pawl.Caller{User: "bench"}), nil
+	if e, err = engine.New(s, ws, engine.Config{}); err != nil {
+		return nil, nil, nil, errors.Join(err, s.Close())
+	}
+	return s, e, e.As(pawl.Caller{User: "bench"}), nil
 }
 
 // each does something n times, so many at once, and gives the times a second.
@@ -108,15 +110,11 @@ func each(n, flight int, do func(i int) error) (float64, error) {
 
 func starts(flight int) func(context.Context, opener, string) (string, error) {
 	return func(ctx context.Context, o opener, dir string) (string, error) {
-		s, err := o.open(ctx, dir)
+		s, _, runs, err := begin(ctx, o, dir)
 		if err != nil {
 			return "", err
 		}
 		defer s.Close()
-		_, runs, err := begin(s)
-		if err != nil {
-			return "", err
-		}
 		rate, err := each(500*min(flight, 8), flight, func(int) error {
 			_, err := runs.Start(ctx, "count", []byte("0"), pawl.StartOptions{})
 			return err
@@ -127,15 +125,11 @@ func starts(flight int) func(context.Context, opener, string) (string, error) {
 
 func answers(flight int) func(context.Context, opener, string) (string, error) {
 	return func(ctx context.Context, o opener, dir string) (string, error) {
-		s, err := o.open(ctx, dir)
+		s, e, runs, err := begin(ctx, o, dir)
 		if err != nil {
 			return "", err
 		}
 		defer s.Close()
-		e, runs, err := begin(s)
-		if err != nil {
-			return "", err
-		}
 		n := 500 * min(flight, 4)
 		if _, err := each(n, 32, func(int) error {
 			_, err := runs.Start(ctx, "question", []byte("0"), pawl.StartOptions{})
@@ -169,15 +163,11 @@ func answers(flight int) func(context.Context, opener, string) (string, error) {
 
 // recovery leaves runs in the hands of a worker that is dead, and lets another one bring all of them to their end.
 func recovery(ctx context.Context, o opener, dir string) (string, error) {
-	s, err := o.open(ctx, dir)
+	s, e, runs, err := begin(ctx, o, dir)
 	if err != nil {
 		return "", err
 	}
 	defer s.Close()
-	e, runs, err := begin(s)
-	if err != nil {
-		return "", err
-	}
 	if _, err := each(crowd, 64, func(int) error {
 		_, err := runs.Start(ctx, "count", []byte("0"), pawl.StartOptions{})
 		return err
@@ -208,7 +198,7 @@ func recovery(ctx context.Context, o opener, dir string) (string, error) {
 
 // wakes measures from the return of a start in one process to the claim in another one that had nothing to do.
 func wakes(ctx context.Context, o opener, dir string) (string, error) {
-	ours, err := o.open(ctx, dir)
+	ours, _, runs, err := begin(ctx, o, dir)
 	if err != nil {
 		return "", err
 	}
@@ -218,10 +208,6 @@ func wakes(ctx context.Context, o opener, dir string) (string, error) {
 		return "", err
 	}
 	defer theirs.Close()
-	_, runs, err := begin(ours)
-	if err != nil {
-		return "", err
-	}
 	w, err := question().Build()
 	if err != nil {
 		return "", err

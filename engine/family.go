@@ -359,27 +359,44 @@ func (e *Engine) programOf(p *host.Program) (*program, error) {
 	return nil, pawl.Permanent(invalid("workflow %s is not registered with this engine", kind))
 }
 
+// enqueued are the options of a background run, which must be one that can be started.
+func enqueued(p *program, q host.Enqueue, generation int) (o pawl.StartOptions, err error) {
+	if generation+1 > pawl.MaxGenerations {
+		return o, exhausted("call %q: background runs of more than %d generations", q.Key, pawl.MaxGenerations)
+	}
+	if err = json.Unmarshal(q.Options, &o); err == nil {
+		err = checkStart(p, q.Input, o)
+	}
+	if err != nil {
+		return o, pawl.Permanent(err)
+	}
+	return o, nil
+}
+
+// backgroundID is the id of a run that a call starts in the background; keyedID is that of one with a key of its own.
+func backgroundID(run string, visit int64, key string) string {
+	return derived(run, fmt.Sprintf("background/%d/%s", visit, key))
+}
+
+func keyedID(tenant, workflow, key string) string {
+	return derived("", fmt.Sprintf("%q/%q/%q", tenant, workflow, key))
+}
+
 // Enqueue adds a background run to those that start with the node's commit.
 func (v *visit) Enqueue(ctx context.Context, q host.Enqueue) (string, error) {
 	p, err := v.h.e.programOf(q.Program)
 	if err != nil {
 		return "", err
 	}
-	if v.h.head.Generation+1 > pawl.MaxGenerations {
-		return "", exhausted("call %q: background runs of more than %d generations", q.Key, pawl.MaxGenerations)
-	}
-	var o pawl.StartOptions
-	if err := json.Unmarshal(q.Options, &o); err != nil {
-		return "", pawl.Permanent(err)
-	}
-	if err := checkStart(p, q.Input, o); err != nil {
-		return "", pawl.Permanent(err)
+	o, err := enqueued(p, q, v.h.head.Generation)
+	if err != nil {
+		return "", err
 	}
 	if _, err := v.begin(ctx, q.Key, false); err != nil {
 		return "", err
 	}
 	h := v.h
-	id := derived(h.run.ID, fmt.Sprintf("background/%d/%s", v.rec.Visit, q.Key))
+	id := backgroundID(h.run.ID, v.rec.Visit, q.Key)
 	if q.RunKey != "" {
 		var rs []store.Run
 		err := h.patiently(v.base, func() (err error) {
@@ -393,7 +410,7 @@ func (v *visit) Enqueue(ctx context.Context, q host.Enqueue) (string, error) {
 			return rs[0].ID, nil
 		}
 		// Whoever enqueues this key gives the run the same id. Only a Start with it in between could still come first.
-		id = derived("", fmt.Sprintf("%q/%q/%q", h.run.Tenant, p.Shape.Name, q.RunKey))
+		id = keyedID(h.run.Tenant, p.Shape.Name, q.RunKey)
 	}
 	labels := o.Labels
 	if labels == nil {

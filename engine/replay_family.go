@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 
 	"pawl"
 	"pawl/internal/host"
@@ -121,15 +119,8 @@ func (x *echo) Enqueue(ctx context.Context, q host.Enqueue) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if x.r.head.Generation+1 > pawl.MaxGenerations {
-		return "", exhausted("call %q: background runs of more than %d generations", q.Key, pawl.MaxGenerations)
-	}
-	var o pawl.StartOptions
-	if err := json.Unmarshal(q.Options, &o); err != nil {
-		return "", pawl.Permanent(err)
-	}
-	if err := checkStart(p, q.Input, o); err != nil {
-		return "", pawl.Permanent(err)
+	if _, err := enqueued(p, q, x.r.head.Generation); err != nil {
+		return "", err
 	}
 	if _, err := x.begin(ctx, q.Key); err != nil {
 		return "", err
@@ -141,9 +132,9 @@ func (x *echo) Enqueue(ctx context.Context, q host.Enqueue) (string, error) {
 		if err == nil && len(rs) > 0 {
 			return rs[0].ID, nil
 		}
-		return derived("", fmt.Sprintf("%q/%q/%q", tenant, p.Shape.Name, q.RunKey)), nil
+		return keyedID(tenant, p.Shape.Name, q.RunKey), nil
 	}
-	id := derived(r.run.ID, fmt.Sprintf("background/%d/%s", x.rec.Visit, q.Key))
+	id := backgroundID(r.run.ID, x.rec.Visit, q.Key)
 	if x.open {
 		return id, nil // not begun: the node did not commit
 	}

@@ -14,25 +14,25 @@ import (
 type kind string
 
 const (
-	kindPlain   kind = "plain"
-	kindCalls   kind = "calls"
-	kindMap     kind = "map"
-	kindEmit    kind = "emit"
-	kindAsk     kind = "ask"
-	kindSilent  kind = "silent" // a question that nobody answers
-	kindSleep   kind = "sleep"
-	kindFlaky   kind = "flaky"  // fails in its first tries
-	kindBroken  kind = "broken" // fails in every try
-	kindCosts   kind = "costs"
-	kindSub     kind = "sub"
-	kindEach    kind = "each"
-	kindLater   kind = "background"
-	kindStubbed kind = "stubborn" // a call whose own retries are needed
-	kindLarge   kind = "large"    // a result that goes to a blob
+	kindPlain    kind = "plain"
+	kindCalls    kind = "calls"
+	kindMap      kind = "map"
+	kindEmit     kind = "emit"
+	kindAsk      kind = "ask"
+	kindSilent   kind = "silent" // a question that nobody answers
+	kindSleep    kind = "sleep"
+	kindFlaky    kind = "flaky"  // fails in its first tries
+	kindBroken   kind = "broken" // fails in every try
+	kindCosts    kind = "costs"
+	kindSub      kind = "sub"
+	kindEach     kind = "each"
+	kindLater    kind = "background"
+	kindStubborn kind = "stubborn" // a call whose own retries are needed
+	kindLarge    kind = "large"    // a result that goes to a blob
 )
 
 var (
-	leafKinds = []kind{kindPlain, kindCalls, kindCalls, kindMap, kindEmit, kindAsk, kindSleep, kindFlaky, kindBroken, kindStubbed}
+	leafKinds = []kind{kindPlain, kindCalls, kindCalls, kindMap, kindEmit, kindAsk, kindSleep, kindFlaky, kindBroken, kindStubborn}
 	rootKinds = []kind{kindSub, kindEach, kindEach, kindLater, kindCosts, kindCosts, kindSilent, kindLarge} // and the leaves
 )
 

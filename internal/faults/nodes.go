@@ -93,7 +93,7 @@ func (n nodePlan) body(w *World) body {
 		}
 	case kindFlaky, kindBroken:
 		return n.fails(w)
-	case kindStubbed:
+	case kindStubborn:
 		return n.stubborn(w)
 	case kindLarge:
 		return func(ctx context.Context, s State) (State, error) {

@@ -64,7 +64,7 @@ func mainPlan() *GraphPlan {
 	}
 	for i, n := range []nodePlan{
 		{kind: kindPlain, takes: 12 * time.Second}, {kind: kindCalls, n: 2, takes: time.Second}, {kind: kindEmit, n: 2}, {kind: kindAsk, n: 1},
-		{kind: kindSleep, takes: 3 * time.Second}, {kind: kindFlaky, n: 1, takes: 4 * time.Second}, {kind: kindStubbed, n: 1, takes: 8 * time.Second},
+		{kind: kindSleep, takes: 3 * time.Second}, {kind: kindFlaky, n: 1, takes: 4 * time.Second}, {kind: kindStubborn, n: 1, takes: 8 * time.Second},
 		{kind: kindSub}, {kind: kindEach, n: 2, limit: 2}, {kind: kindLater}, {kind: kindPlain, takes: time.Second},
 	} {
 		n.back = -1

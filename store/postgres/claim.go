@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"pawl/store"
+	"pawl/store/internal/rules"
 )
 
 const (
@@ -184,7 +183,7 @@ ON CONFLICT (id) DO UPDATE SET until = excluded.until, kinds = CASE WHEN exclude
 func (p *presence) queue(b *pgx.Batch, id string, hold time.Duration, kinds []string) func() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	was, text := p.workers[id], joinKinds(kinds)
+	was, text := p.workers[id], rules.JoinKinds(kinds)
 	if id == "" || was.hold == hold && (text == "" || text == was.kinds) && time.Since(was.at) < hold/16 {
 		return func() {}
 	}
@@ -198,27 +197,6 @@ func (p *presence) queue(b *pgx.Batch, id string, hold time.Duration, kinds []st
 		}
 		p.workers[id] = is
 	}
-}
-
-// Kinds are kept quoted, one after the other, so that any name survives.
-func joinKinds(kinds []string) string {
-	var b strings.Builder
-	for _, k := range kinds {
-		b.WriteString(strconv.Quote(k))
-	}
-	return b.String()
-}
-
-func splitKinds(s string) (kinds []string) {
-	for s != "" {
-		q, err := strconv.QuotedPrefix(s)
-		if err != nil {
-			return kinds
-		}
-		k, _ := strconv.Unquote(q)
-		kinds, s = append(kinds, k), s[len(q):]
-	}
-	return kinds
 }
 
 const renew = `

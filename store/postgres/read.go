@@ -314,7 +314,7 @@ func (s *Store) Workers(ctx context.Context) (ws []store.Worker, err error) {
 			var kinds string
 			var until int64
 			err = rows.Scan(text(&w.ID), text(&kinds), &until, &w.Runs)
-			w.Kinds, w.Until = splitKinds(kinds), rules.Time(until)
+			w.Kinds, w.Until = rules.SplitKinds(kinds), rules.Time(until)
 			return w, err
 		})
 		return err

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"pawl/store"
@@ -273,7 +271,7 @@ func (t *tx) present(id string, hold time.Duration, kinds []string) error {
 	if id == "" {
 		return nil
 	}
-	until, text := rules.After(t.now, hold), joinKinds(kinds)
+	until, text := rules.After(t.now, hold), rules.JoinKinds(kinds)
 	if p, ok := t.workers[id]; ok && (text == "" || text == p.kinds) && p.until <= until && p.until-t.now > int64(hold)/16*15 {
 		return nil
 	}
@@ -282,27 +280,6 @@ func (t *tx) present(id string, hold time.Duration, kinds []string) error {
 	}
 	t.workers[id] = presence{until, text}
 	return nil
-}
-
-// Kinds are kept quoted, one after the other, so that any name survives.
-func joinKinds(kinds []string) string {
-	var b strings.Builder
-	for _, k := range kinds {
-		b.WriteString(strconv.Quote(k))
-	}
-	return b.String()
-}
-
-func splitKinds(s string) (kinds []string) {
-	for s != "" {
-		q, err := strconv.QuotedPrefix(s)
-		if err != nil {
-			return kinds
-		}
-		k, _ := strconv.Unquote(q)
-		kinds, s = append(kinds, k), s[len(q):]
-	}
-	return kinds
 }
 
 // Renew extends leases.

@@ -1,9 +1,6 @@
 package sqlite
 
-import (
-	"slices"
-	"testing"
-)
+import "testing"
 
 // What was written is read again, the larger number wins, and odd bytes do no harm.
 func FuzzTails(f *testing.F) {
@@ -23,16 +20,5 @@ func FuzzTails(f *testing.F) {
 			t.Fatal(got, want)
 		}
 		got.grow(odd)
-	})
-}
-
-func FuzzKinds(f *testing.F) {
-	f.Add("a@1", "")
-	f.Add("\xff\"\\", "x\x00y")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		if got := splitKinds(joinKinds([]string{a, b})); !slices.Equal(got, []string{a, b}) {
-			t.Fatalf("%q", got)
-		}
-		splitKinds(a)
 	})
 }
