@@ -155,7 +155,7 @@ func TestWorkConcurrency(t *testing.T) {
 	}
 	var ids []string
 	for range 6 {
-		ids = append(ids, s.later("slow", "n=2", "ms=150"))
+		ids = append(ids, s.later("slow", "n=2", "ms=500")) // long enough to be seen on a slow machine
 	}
 	most := 0
 	for deadline := time.Now().Add(time.Minute); ; {
