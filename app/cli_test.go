@@ -2,13 +2,16 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"pawl"
+	"pawl/store"
 )
 
 // TestInput: text and fields become the input by their types.
@@ -274,6 +277,31 @@ func TestCatalogs(t *testing.T) {
 	builtIn := s.want(exitWaiting, "run", "nco", "teacher", "--json").last(t)
 	s.env = append(s.env, "PAWL_NCO_CATALOG="+file)
 	if got := s.want(0, "runs", "answer", builtIn.Run.ID, builtIn.Questions[0].ID, "2"); !strings.Contains(got.out, "catalog  embedded") {
+		t.Error(got)
+	}
+}
+
+// TestVersionElsewhere: a run that an answer has made due, and whose version only another live worker has, is left to that one,
+// and the command says so and how to go on.
+func TestVersionElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	file := filepath.Join(s.dir, "list.csv")
+	if err := os.WriteFile(file, []byte("code,title,description\n2341.0100,Primary School Teacher,Teaches children\n2330.0100,Secondary School Teacher,Teaches\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := s.want(exitWaiting, "run", "nco", "teacher", "--catalog", file, "--json").last(t)
+	s.onStore(func(ctx context.Context, st store.Store) error {
+		_, _, err := st.Claim(ctx, store.Claim{Worker: "other", Kinds: []string{"nco@" + r.Run.Version}, Run: "none", Max: 1, Hold: time.Hour})
+		return err
+	})
+	got := s.want(exitUnavailable, "runs", "answer", r.Run.ID, r.Questions[0].ID, "1", "--catalog", "")
+	for _, want := range []string{"is not registered here", "at work elsewhere", "go on with: pawl runs watch " + r.Run.ID + " --catalog " + file} {
+		if !strings.Contains(got.err, want) {
+			t.Errorf("%q is not in:\n%s", want, got.err)
+		}
+	}
+	if got := s.want(0, "runs", "watch", r.Run.ID); !strings.Contains(got.out, "2341.0100") {
 		t.Error(got)
 	}
 }

@@ -344,6 +344,9 @@ func (f *following) parked(run pawl.Run, open []pawl.Open) error {
 		r.Command = f.tell(open)
 	case f.opened == nil:
 		v.line("run %s is %s: this program has no workflow %s and cannot go on with it", run.ID, run.Status, run.Workflow)
+	case f.opened.Workflow.Version() != run.Version: // the sweep parks no run whose version a live worker has
+		v.line("run %s is %s at %s: version %s of %s is not registered here; a process that has it is, or was a moment ago, at work elsewhere", run.ID, run.Status, run.Node, run.Version, run.Workflow)
+		r.Command = f.free(run)
 	default:
 		v.line("run %s is %s at %s and waits for what nobody does here", run.ID, run.Status, run.Node)
 		r.Command = f.c.again("runs", "watch", run.ID)

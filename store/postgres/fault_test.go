@@ -116,8 +116,10 @@ func TestFaultServerCrash(t *testing.T) {
 		t.Fatal("nothing was written")
 	}
 	soon(t, "both listen again", func() bool { return s.listener.up.Load() && other.listener.up.Load() })
-	if took := wake(t, s, other, "r"); took > 2*time.Second {
-		t.Errorf("woken after %v", took)
+	for range 3 { // one that is not told by a notice takes 5 seconds at times
+		if took := wake(t, s, other, "r"); took > 2*time.Second {
+			t.Errorf("woken after %v", took)
+		}
 	}
 	healthy(t, s)
 }
@@ -159,7 +161,8 @@ func healthy(t *testing.T, s *Store) {
 	}
 }
 
-// wake is how long a change of one store takes to be told by the other.
+// wake is how long a change of one store takes to be told by the other, by its name or as one that any run may have had: a notice
+// that could not be sent a moment ago makes that of the next.
 func wake(t *testing.T, from, to *Store, run string) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -169,7 +172,7 @@ func wake(t *testing.T, from, to *Store, run string) time.Duration {
 	must(t, from.Apply(ctx, store.Change{Run: run, Add: []store.Row{{Stream: store.Audit}}}))
 	for id, err := range seq {
 		must(t, err)
-		if id == run {
+		if id == run || id == "" {
 			return time.Since(start)
 		}
 	}
