@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -27,39 +26,39 @@ func (s *Store) Check(ctx context.Context) ([]store.Finding, error) {
 	note := func(name, value, fault string) {
 		fs = append(fs, store.Finding{Name: name, Value: value, Fault: fault})
 	}
-	ask := func(tx *sql.Tx, name, query string, fault func(value string) string) {
+	ask := func(v *view, name, query string, fault func(value string) string) {
 		var value string
-		if err := tx.QueryRowContext(ctx, query).Scan(&value); err != nil {
+		if err := v.row(query, nil, &value); err != nil {
 			note(name, "", explain(s.path, err).Error())
 		} else {
 			note(name, strings.Join(strings.Fields(value), " "), fault(value))
 		}
 	}
-	err := s.snapshot(ctx, func(tx *sql.Tx) error {
-		ask(tx, "schema", "PRAGMA user_version", func(v string) string {
+	err := s.snapshot(ctx, func(v *view) error {
+		ask(v, "schema", "PRAGMA user_version", func(v string) string {
 			if n, err := strconv.Atoi(v); err != nil || ours(n) != nil {
 				return errors.Join(err, ours(n)).Error()
 			}
 			return ""
 		})
-		ask(tx, "integrity", "PRAGMA quick_check(1)", func(v string) string {
+		ask(v, "integrity", "PRAGMA quick_check(1)", func(v string) string {
 			if v != "ok" {
 				return "the database is damaged: restore a backup, or try the sqlite3 program's .recover"
 			}
 			return ""
 		})
-		ask(tx, "incomplete", incomplete, func(v string) string {
+		ask(v, "incomplete", incomplete, func(v string) string {
 			if v != "0" {
 				return "runs without some of their rows cannot be found: restore a backup"
 			}
 			return ""
 		})
 		good := func(string) string { return "" }
-		ask(tx, "runs", "SELECT count(*) FROM run", good)
-		ask(tx, "runs_live", "SELECT count(*) FROM lease WHERE ended = 0", good)
-		ask(tx, "questions_open", "SELECT count(*) FROM question WHERE closed = 0", good)
+		ask(v, "runs", "SELECT count(*) FROM run", good)
+		ask(v, "runs_live", "SELECT count(*) FROM lease WHERE ended = 0", good)
+		ask(v, "questions_open", "SELECT count(*) FROM question WHERE closed = 0", good)
 		var at int64
-		if err := tx.QueryRowContext(ctx, newest).Scan(&at); err != nil {
+		if err := v.row(newest, nil, &at); err != nil {
 			note("clock", "", explain(s.path, err).Error())
 		} else if at != 0 {
 			note("clock", "newest entry "+rules.Time(at).Format(time.RFC3339), ahead(at, s.clock.now()))

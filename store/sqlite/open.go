@@ -25,7 +25,10 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w: %w", store.ErrUnavailable, err)
 	}
-	s := &Store{path: abs, driver: o.Driver, clock: clock{start: time.Now()}, closing: make(chan struct{})}
+	s := &Store{path: abs, driver: o.Driver, clock: clock{start: time.Now()}, closing: make(chan struct{}), views: make(chan *view, readers)}
+	for range readers {
+		s.views <- &view{link: link{prepared: map[string]*sql.Stmt{}}}
+	}
 	if err := s.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("sqlite: open: %w: %s: %w", store.ErrUnavailable, abs, explain(abs, err))
 	}
@@ -40,7 +43,8 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 	if info, err := os.Stat(s.path); err == nil && !info.Mode().IsRegular() {
 		return errors.New("not a file")
 	}
-	w := &writer{s: s, busy: o.Busy, ops: make(chan *op, most), gone: make(chan struct{}), prepared: map[string]*sql.Stmt{}, version: -1}
+	w := &writer{s: s, busy: o.Busy, ops: make(chan *op, most), gone: make(chan struct{}), version: -1}
+	w.prepared = map[string]*sql.Stmt{}
 	w.tx.w, w.tx.damaged = w, map[int64]bool{}
 	s.writer = w
 	defer func() {
@@ -64,8 +68,6 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 	if s.reads, err = sql.Open(o.Driver, dsn(s.path, "busy_timeout(5000)", "query_only(1)", "cache_size(-4096)")); err != nil {
 		return err
 	}
-	s.reads.SetMaxOpenConns(4)
-	s.reads.SetMaxIdleConns(4)
 	return w.prepare(ctx)
 }
 
@@ -197,7 +199,7 @@ func (s *Store) drop() {
 		_ = w.db.Close()
 	}
 	if s.reads != nil {
-		_ = s.reads.Close()
+		_ = s.closeReads()
 	}
 	_ = w.turn.close()
 }

@@ -16,6 +16,7 @@ const (
 SELECT r.n, r.id, r.tenant, r.user, r.workflow, r.version, r.key, r.parent, r.root, p.status, p.node, p.outcome, r.priority,
 	l.ended, l.epoch, l.inbox, l.worker, l.until, l.due, r.created, p.updated, l.expires, h.data, p.row
 FROM run r JOIN lease l ON l.n = r.n JOIN progress p ON p.n = r.n JOIN head h ON h.n = r.n`
+	selectTails    = `SELECT r.n, l.tails, p.tails FROM run r JOIN lease l ON l.n = r.n JOIN progress p ON p.n = r.n`
 	selectCounters = `SELECT meter, used, cap FROM counter WHERE run = ? ORDER BY meter`
 )
 
@@ -79,40 +80,13 @@ func (w *where) scope(tenant string, s store.Scope, narrow ...string) {
 	}
 }
 
-// view reads in one snapshot of the database, as long as that is of this program's version.
-func (s *Store) view(ctx context.Context, op string, f func(*sql.Tx) error) error {
-	return s.fault(ctx, op, s.snapshot(ctx, func(tx *sql.Tx) error {
-		var version int
-		err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version)
-		if err == nil {
-			err = ours(version)
-		}
-		if err != nil {
-			return err
-		}
-		return f(tx)
-	}))
-}
-
-func (s *Store) snapshot(ctx context.Context, f func(*sql.Tx) error) error {
-	if err := s.ready(ctx); err != nil {
-		return err
-	}
-	tx, err := s.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	return f(tx)
-}
-
 // Get reads one run.
 func (s *Store) Get(ctx context.Context, sc store.Scope, id string) (r store.Run, err error) {
 	var w where
 	w.and("r.id = ?", id)
 	w.scope("r.tenant", sc, id)
-	err = s.view(ctx, "get", func(tx *sql.Tx) error {
-		rs, err := listRuns(ctx, tx, &w, "")
+	err = s.view(ctx, "get", func(v *view) error {
+		rs, err := listRuns(v, &w, "")
 		if err == nil && len(rs) == 0 {
 			return store.ErrNotFound
 		}
@@ -144,8 +118,8 @@ func (s *Store) List(ctx context.Context, sc store.Scope, f store.Filter, p stor
 		w.and("(l.until > ?) = ?", s.clock.now(), *f.Held)
 	}
 	w.args = append(w.args, rules.Limit(p))
-	err = s.view(ctx, "list", func(tx *sql.Tx) (err error) {
-		rs, err = listRuns(ctx, tx, &w, " ORDER BY r.id DESC LIMIT ?")
+	err = s.view(ctx, "list", func(v *view) (err error) {
+		rs, err = listRuns(v, &w, " ORDER BY r.id DESC LIMIT ?")
 		return err
 	})
 	return rs, err
@@ -163,8 +137,8 @@ func (w *where) in(what string, list []string) {
 	w.and(what+" (?"+strings.Repeat(", ?", len(args)-1)+")", args...)
 }
 
-func listRuns(ctx context.Context, tx *sql.Tx, w *where, order string) ([]store.Run, error) {
-	rows, err := tx.QueryContext(ctx, selectRun+w.text.String()+order, w.args...)
+func listRuns(v *view, w *where, order string) ([]store.Run, error) {
+	rows, err := v.query(selectRun+w.text.String()+order, w.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +152,7 @@ func listRuns(ctx context.Context, tx *sql.Tx, w *where, order string) ([]store.
 		return nil, err
 	}
 	for i, n := range ns {
-		rows, err := tx.QueryContext(ctx, selectCounters, n)
+		rows, err := v.query(selectCounters, n)
 		if err != nil {
 			return nil, err
 		}
@@ -202,13 +176,12 @@ func (s *Store) Read(ctx context.Context, sc store.Scope, id string, q store.Que
 	var w where
 	w.and("r.id = ?", id)
 	w.scope("r.tenant", sc, id)
-	err = s.view(ctx, "read", func(tx *sql.Tx) error {
+	err = s.view(ctx, "read", func(v *view) error {
 		var n int64
 		var a, b []byte
-		row := tx.QueryRowContext(ctx, "SELECT r.n, l.tails, p.tails FROM run r JOIN lease l ON l.n = r.n JOIN progress p ON p.n = r.n"+w.text.String(), w.args...)
-		switch err := row.Scan(&n, &a, &b); {
+		switch err := v.row(selectTails+w.text.String(), w.args, &n, &a, &b); {
 		case err == sql.ErrNoRows:
-			out, err = readGrave(ctx, tx, sc, id, q)
+			out, err = readGrave(v, sc, id, q)
 			return err
 		case err != nil:
 			return err
@@ -216,19 +189,19 @@ func (s *Store) Read(ctx context.Context, sc store.Scope, id string, q store.Que
 		var ts tails
 		ts.grow(a)
 		ts.grow(b)
-		out, err = readStream(ctx, tx, n, stream, ts[stream], q)
+		out, err = readStream(v, n, stream, ts[stream], q)
 		return err
 	})
 	return out, err
 }
 
 // readGrave reads what a deleted run has left.
-func readGrave(ctx context.Context, tx *sql.Tx, sc store.Scope, id string, q store.Query) ([]store.Row, error) {
+func readGrave(v *view, sc store.Scope, id string, q store.Query) ([]store.Row, error) {
 	if q.Stream != store.Audit {
 		return nil, store.ErrNotFound
 	}
 	row, at, tenant, user := store.Row{Stream: store.Audit, Seq: 1}, int64(0), "", ""
-	err := tx.QueryRowContext(ctx, "SELECT tenant, user, at, row FROM grave WHERE id = ?", id).Scan(&tenant, &user, &at, &row.Data)
+	err := v.row("SELECT tenant, user, at, row FROM grave WHERE id = ?", []any{id}, &tenant, &user, &at, &row.Data)
 	if err == sql.ErrNoRows || err == nil && !rules.Sees(sc, tenant, user) {
 		return nil, store.ErrNotFound
 	}
@@ -250,17 +223,17 @@ SELECT c.seq, l.key, l.at, l.data FROM chain c JOIN log l ON l.id = c.id WHERE c
 )
 
 // readStream follows the chain back from the stream's end, or from a mark not far behind the last row that is wanted.
-func readStream(ctx context.Context, tx *sql.Tx, n int64, stream int, from tail, q store.Query) ([]store.Row, error) {
+func readStream(v *view, n int64, stream int, from tail, q store.Query) ([]store.Row, error) {
 	after, limit := max(q.After, 0), q.Limit
 	var err error
 	switch {
 	case q.Key != "" && stream == rules.Blob:
 		from = tail{}
-		if err = tx.QueryRowContext(ctx, selectBlob, n, q.Key).Scan(&from.seq, &from.id); err == nil && from.seq > after {
+		if err = v.row(selectBlob, []any{n, q.Key}, &from.seq, &from.id); err == nil && from.seq > after {
 			after = from.seq - 1
 		}
 	case q.Key == "" && limit > 0 && from.seq > after+int64(limit)+stride:
-		err = tx.QueryRowContext(ctx, selectMark, n, stream, after+int64(limit)).Scan(&from.seq, &from.id)
+		err = v.row(selectMark, []any{n, stream, after + int64(limit)}, &from.seq, &from.id)
 	}
 	if err == sql.ErrNoRows || from.seq <= after {
 		return []store.Row{}, nil
@@ -272,7 +245,7 @@ func readStream(ctx context.Context, tx *sql.Tx, n int64, stream int, from tail,
 	if q.Key == "" && limit > 0 {
 		last = min(last, after+int64(limit))
 	}
-	rows, err := tx.QueryContext(ctx, selectStream, from.id, from.seq, after, last, q.Key, stream)
+	rows, err := v.query(selectStream, from.id, from.seq, after, last, q.Key, stream)
 	if err != nil {
 		return nil, err
 	}
@@ -307,8 +280,8 @@ func (s *Store) Questions(ctx context.Context, sc store.Scope, f store.Filter, p
 		w.and("q.closed = 0")
 	}
 	w.args = append(w.args, rules.Limit(p))
-	err = s.view(ctx, "questions", func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, selectQuestion+w.text.String()+" ORDER BY q.id DESC LIMIT ?", w.args...)
+	err = s.view(ctx, "questions", func(v *view) error {
+		rows, err := v.query(selectQuestion+w.text.String()+" ORDER BY q.id DESC LIMIT ?", w.args...)
 		if err != nil {
 			return err
 		}
@@ -329,8 +302,8 @@ FROM worker w WHERE w.until > ?1 ORDER BY w.id`
 
 // Workers lists the live workers.
 func (s *Store) Workers(ctx context.Context) (ws []store.Worker, err error) {
-	err = s.view(ctx, "workers", func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, selectWorkers, s.clock.now())
+	err = s.view(ctx, "workers", func(v *view) error {
+		rows, err := v.query(selectWorkers, s.clock.now())
 		if err != nil {
 			return err
 		}

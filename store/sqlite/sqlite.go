@@ -49,6 +49,7 @@ type Store struct {
 	path   string
 	driver string
 	reads  *sql.DB
+	views  chan *view // those that nobody reads with
 	writer *writer
 	hub    notice.Hub
 	clock  clock
@@ -190,7 +191,7 @@ func (s *Store) Close() (err error) {
 		close(s.closing)
 		<-s.writer.gone
 		s.hub.Close(s.fault(context.Background(), "watch", errClosed))
-		err = errors.Join(s.reads.Close(), s.writer.close())
+		err = errors.Join(s.closeReads(), s.writer.close())
 	})
 	return err
 }

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"runtime"
@@ -36,9 +35,9 @@ const (
 
 // writer owns the only connection that writes. Its goroutine starts in Open and ends in Close.
 type writer struct {
-	s       *Store
-	db      *sql.DB
-	conn    *sql.Conn // nil when it had to be given up
+	s  *Store
+	db *sql.DB
+	link
 	turn    turnstile
 	busy    time.Duration
 	ops     chan *op
@@ -46,11 +45,10 @@ type writer struct {
 	gone    chan struct{}
 	tx      tx
 
-	prepared map[string]*sql.Stmt
-	groups   int   // committed so far
-	erased   bool  // runs were removed, and the log may still show them
-	rewipe   int64 // when to try again to cut the log off
-	version  int64 // PRAGMA data_version: it moves when another connection has written
+	groups  int   // committed so far
+	erased  bool  // runs were removed, and the log may still show them
+	rewipe  int64 // when to try again to cut the log off
+	version int64 // PRAGMA data_version: it moves when another connection has written
 }
 
 // loop turns operations into commits until the store is closed, and then those that have been handed in.
@@ -308,38 +306,8 @@ func (w *writer) rollback() {
 
 // hangUp closes the connection; the next begin opens another.
 func (w *writer) hangUp() {
-	if w.conn == nil {
-		return
-	}
-	for _, st := range w.prepared {
-		_ = st.Close()
-	}
-	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // database/sql closes it, rather than keep it for another time
-	_ = w.conn.Close()
-	w.conn, w.prepared, w.version = nil, map[string]*sql.Stmt{}, -1
-}
-
-// stmt prepares each statement once.
-func (w *writer) stmt(text string) (*sql.Stmt, error) {
-	if st := w.prepared[text]; st != nil {
-		return st, nil
-	}
-	if w.conn == nil {
-		return nil, sql.ErrConnDone
-	}
-	st, err := w.conn.PrepareContext(context.Background(), text)
-	if err == nil {
-		w.prepared[text] = st
-	}
-	return st, err
-}
-
-func (w *writer) exec(text string, args ...any) error {
-	st, err := w.stmt(text)
-	if err == nil {
-		_, err = st.Exec(args...)
-	}
-	return err
+	w.link.hangUp()
+	w.version = -1
 }
 
 // wipe brings the log into the file and cuts it off after runs were removed: what they were shall not be read there. A reader
