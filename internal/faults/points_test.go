@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"pawl/internal/pgtest"
 	"pawl/store"
 	"pawl/store/memory"
 	"pawl/store/sqlite"
@@ -32,6 +33,9 @@ func backends() []backend {
 			line := d.Lay(path, &Line{})
 			s, err := sqlite.Open(context.Background(), path, sqlite.Options{Driver: name})
 			return s, line.Cut, err
+		}},
+		{"postgres", func(t *testing.T) (store.Store, func(bool), error) {
+			return OpenPostgres(context.Background(), pgtest.URL(t))
 		}},
 	}
 }
