@@ -7,5 +7,5 @@ import (
 	"net"
 )
 
-// peek is not to be had here: a listening connection breaks off, and the store polls.
+// peek is not to be had here: who listens breaks off, and the store polls.
 func peek(net.Conn, []byte) (int, error) { return 0, errors.ErrUnsupported }

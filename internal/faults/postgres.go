@@ -17,8 +17,7 @@ import (
 	"pawl/store/postgres"
 )
 
-// hands and shears are the time, and whether COMMITs are cut: sequences, since what is put into one is seen at once by every
-// transaction.
+// sequences are the time and whether COMMITs are cut: what is put into a sequence is seen at once by every transaction.
 const sequences = `
 CREATE SCHEMA %[1]s;
 CREATE SEQUENCE %[1]s.hands MINVALUE 0;
@@ -51,8 +50,8 @@ type onPostgres struct {
 	set time.Time // what the clock says
 }
 
-// OpenPostgres opens a fresh store in the database at an address, for whom time is that of the process: where it is opened in a
-// bubble of testing/synctest that stands still while the server works.
+// OpenPostgres opens a fresh store in the database at an address, whose clock is that of the process: where it is opened in a
+// bubble of testing/synctest, time stands still while the server works.
 func OpenPostgres(ctx context.Context, address string) (s store.Store, cut func(on bool), err error) {
 	o := &onPostgres{schema: "pawl_" + strings.ToLower(rand.Text())}
 	cc, err := pgx.ParseConfig(address)
@@ -68,7 +67,7 @@ func OpenPostgres(ctx context.Context, address string) (s store.Store, cut func(
 		return nil, nil, err
 	}
 	if err = o.open(ctx, address); err != nil {
-		return nil, nil, errors.Join(err, o.own.Close(ctx))
+		return nil, nil, errors.Join(err, o.Close())
 	}
 	return o, o.cut, nil
 }
@@ -78,6 +77,7 @@ func (o *onPostgres) open(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
+	// Few connections: each one plans all statements anew, which takes longer than a trial does.
 	if o.Store, err = postgres.Open(ctx, address, postgres.Options{Schema: o.schema, Conns: 4, Dial: o.dial}); err != nil {
 		return err
 	}
@@ -88,15 +88,17 @@ func (o *onPostgres) open(ctx context.Context, address string) error {
 }
 
 // Close closes the store and removes its schema.
-func (o *onPostgres) Close() error {
-	err := o.Store.Close()
+func (o *onPostgres) Close() (err error) {
+	if o.Store != nil {
+		err = o.Store.Close()
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.own.IsClosed() {
 		return err
 	}
 	ctx := context.Background()
-	_, drop := o.own.Exec(ctx, `DROP SCHEMA "`+o.schema+`" CASCADE`)
+	_, drop := o.own.Exec(ctx, `DROP SCHEMA IF EXISTS "`+o.schema+`" CASCADE`)
 	return errors.Join(err, drop, o.own.Close(ctx))
 }
 
