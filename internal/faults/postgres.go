@@ -154,7 +154,8 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// How often an idle line looks for notices.
+// How often an idle line looks for notices. A notice takes a moment of real time, in which a bubble may go far: to the store it is a
+// slow one, as all notices may be.
 const glance = 100 * time.Millisecond
 
 // readyForQuery is how each answer ends, but for a byte with the state of the transaction.

@@ -26,7 +26,7 @@ type Options struct {
 	Writers int
 	// Unmigrated leaves the database as it is. Open then refuses one that is not up to date.
 	Unmigrated bool
-	// Dial reaches the server, through a tunnel for example; nil: as the address says.
+	// Dial reaches the server, through a tunnel for example, and finds its host by name; nil: as the network does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -98,6 +98,7 @@ func configure(address string, o Options) (*config, error) {
 	}
 	if o.Dial != nil {
 		cc.DialFunc = o.Dial
+		cc.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
 	}
 	pool.AfterConnect = c.greet
 	return c, nil
