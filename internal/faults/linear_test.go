@@ -42,9 +42,9 @@ func TestFaultLinearisable(t *testing.T) {
 	})
 }
 
-func linearCatches(t *testing.T, b Bug) (what string, trials int) {
+func linearCatches(t *testing.T, on backend, b Bug) (what string, trials int) {
 	for seed := range uint64(100) {
-		if broken := historyOf(t, backends()[0], seed+1, b.Plant); broken != "" {
+		if broken := historyOf(t, on, seed+1, b.Plant); broken != "" {
 			return broken, int(seed + 1)
 		}
 	}

@@ -22,9 +22,11 @@ func bubble(t *testing.T, f func()) {
 	})
 }
 
-func simulate(t *testing.T, seed uint64, o Options) (r Report) {
+// simulate plays a seed on a store.
+func simulate(t *testing.T, seed uint64, b backend, p Plant) (r Report) {
 	t.Helper()
 	var err error
+	o := Options{Plant: p, Store: func() (store.Store, func(bool), error) { return b.open(t) }}
 	bubble(t, func() { r, err = Simulate(seed, o) })
 	if err != nil {
 		r.Broken = append(r.Broken, err.Error())
@@ -80,9 +82,8 @@ func TestFaultSimulation(t *testing.T) {
 			for lane := range lanes {
 				t.Run(fmt.Sprint(lane), func(t *testing.T) {
 					t.Parallel()
-					o := Options{Store: func() (store.Store, func(bool), error) { return b.open(t) }}
 					for seed := first + lane; seed < first+n; seed += lanes {
-						r := simulate(t, uint64(seed), o)
+						r := simulate(t, uint64(seed), b, Plant{})
 						s.add(r)
 						if len(r.Broken) > 0 {
 							t.Errorf("seed %d: %s\n%s", seed, strings.Join(r.Broken, "\n"), r.Told)
@@ -118,7 +119,7 @@ func TestSeeds(t *testing.T) {
 			continue
 		}
 		t.Run(n, func(t *testing.T) {
-			if r := simulate(t, seed, Options{}); len(r.Broken) > 0 {
+			if r := simulate(t, seed, backends()[0], Plant{}); len(r.Broken) > 0 {
 				t.Errorf("%s: %s\n%s", strings.TrimSpace(why), strings.Join(r.Broken, "\n"), r.Told)
 			}
 		})
