@@ -52,6 +52,6 @@ mapfile -t faults < <(grep -rlE '^func Test(Fault|Long)' --include='*_test.go' .
 {
 	section "all tests${race:+, with the race detector}" "${race[@]}" -timeout 10m -skip '^Test(Fault|Long)' ./...
 	if [ ${#faults[@]} -gt 0 ]; then
-		section "long layers" -timeout 10m -run '^Test(Fault|Long)' "${faults[@]}"
+		section "long layers" -timeout 20m -run '^Test(Fault|Long)' "${faults[@]}"
 	fi
 } | "$work/report"

@@ -5,6 +5,7 @@ package app
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pawl/internal/faults"
+	"pawl/internal/pgtest"
 )
 
 // developer are the commands that only a developer's build has: go build -tags torture ./cmd/pawl
@@ -22,14 +24,11 @@ func (c *call) developer() []*cobra.Command {
 	cmd := &cobra.Command{
 		Use: "torture", Short: "Break stores, processes and disks with fresh seeds for a while (developer build)", Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			stores := []string{"memory", "sqlite"}
-			if f := cmd.Flag("store"); f != nil && f.Changed {
-				k, _, err := kindOf(f.Value.String())
-				if err != nil {
-					return err
-				}
-				stores = []string{k.scheme}
+			stores, server, remove, err := c.tortured(cmd)
+			if err != nil {
+				return err
 			}
+			defer remove()
 			if seed == 0 {
 				seed = uint64(time.Now().Unix())
 			}
@@ -38,7 +37,7 @@ func (c *call) developer() []*cobra.Command {
 				return err
 			}
 			defer os.RemoveAll(dir)
-			x := &faults.Torture{Folder: dir, Stores: stores}
+			x := &faults.Torture{Folder: dir, Stores: stores, Server: server}
 			c.say.line("torture from seed %d for %.1f minutes on %v", seed, minutes, stores)
 			t := tester()
 			x.Bubble = func(f func()) {
@@ -54,6 +53,24 @@ func (c *call) developer() []*cobra.Command {
 	cmd.Flags().Float64Var(&minutes, "minutes", 5, "how long")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "the first seed (default: a fresh one)")
 	return []*cobra.Command{cmd}
+}
+
+// tortured are the store that is named, or all that there are here: Postgres where a server is named or can be started.
+func (c *call) tortured(cmd *cobra.Command) (stores []string, server string, remove func(), err error) {
+	remove = func() {}
+	if f := cmd.Flag("store"); f != nil && f.Changed {
+		k, _, err := kindOf(f.Value.String())
+		if strings.HasPrefix(k.scheme, "postgres") {
+			return []string{"postgres"}, f.Value.String(), remove, err
+		}
+		return []string{k.scheme}, "", remove, err
+	}
+	stores = []string{"memory", "sqlite"}
+	if server, remove, err = pgtest.Find(); err != nil {
+		c.say.line("without Postgres: %v", err)
+		return stores, "", func() {}, nil
+	}
+	return append(stores, "postgres"), server, remove, nil
 }
 
 // tester is a test that never ends: virtual time is given only to one. Its goroutine is left to the end of the process.

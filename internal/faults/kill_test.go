@@ -19,6 +19,7 @@ import (
 
 	"pawl"
 	"pawl/engine"
+	"pawl/internal/pgtest"
 	"pawl/store"
 	"pawl/store/memory"
 	"pawl/store/sqlite"
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(pgtest.Main(m))
 }
 
 // site is one database and the processes on it.

@@ -30,23 +30,21 @@ func historyOf(t *testing.T, b backend, seed uint64, plant Plant) (broken string
 
 // TestFaultLinearisable checks histories of 200 commands by 8 clients at once, on each store.
 func TestFaultLinearisable(t *testing.T) {
-	for _, b := range backends() {
-		t.Run(b.name, func(t *testing.T) {
-			t.Parallel()
-			began, n := time.Now(), number("FAULTS_HISTORIES", 20)
-			for seed := range uint64(n) {
-				if broken := historyOf(t, b, seed+1, Plant{}); broken != "" {
-					t.Fatalf("seed %d: %s", seed+1, broken)
-				}
+	onEach(t, func(t *testing.T, b backend) {
+		t.Parallel()
+		began, n := time.Now(), number("FAULTS_HISTORIES", 20)
+		for seed := range uint64(n) {
+			if broken := historyOf(t, b, seed+1, Plant{}); broken != "" {
+				t.Fatalf("seed %d: %s", seed+1, broken)
 			}
-			t.Logf("%d histories of 200 commands in %s", n, time.Since(began).Round(time.Millisecond))
-		})
-	}
+		}
+		t.Logf("%d histories of 200 commands in %s", n, time.Since(began).Round(time.Millisecond))
+	})
 }
 
-func linearCatches(t *testing.T, b Bug) (what string, trials int) {
+func linearCatches(t *testing.T, on backend, b Bug) (what string, trials int) {
 	for seed := range uint64(100) {
-		if broken := historyOf(t, backends()[0], seed+1, b.Plant); broken != "" {
+		if broken := historyOf(t, on, seed+1, b.Plant); broken != "" {
 			return broken, int(seed + 1)
 		}
 	}

@@ -21,17 +21,15 @@ func TestFaultModel(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = flag.Set(name, was) })
 	}
-	for _, b := range backends() {
-		t.Run(b.name, func(t *testing.T) {
-			s, _, err := b.open(t)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			began := time.Now()
-			var sequences atomic.Int64
-			rapid.Check(t, func(r *rapid.T) { Model(r, s, fmt.Sprint("w", sequences.Add(1))) })
-			t.Logf("%d sequences in %s", sequences.Load(), time.Since(began).Round(time.Millisecond))
-		})
-	}
+	onEach(t, func(t *testing.T, b backend) {
+		s, _, err := b.open(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		began := time.Now()
+		var sequences atomic.Int64
+		rapid.Check(t, func(r *rapid.T) { Model(r, s, fmt.Sprint("w", sequences.Add(1))) })
+		t.Logf("%d sequences in %s", sequences.Load(), time.Since(began).Round(time.Millisecond))
+	})
 }

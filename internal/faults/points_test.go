@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"pawl/internal/pgtest"
 	"pawl/store"
 	"pawl/store/memory"
 	"pawl/store/sqlite"
@@ -17,13 +18,26 @@ import (
 // backend is a store to hold against the layers; another one is a line in backends.
 type backend struct {
 	name string
+	slow int // by how much: of what is played very often it gets that part
 	open func(t *testing.T) (s store.Store, cut func(on bool), err error)
+}
+
+// onEach runs a test on each of the stores that there are.
+func onEach(t *testing.T, f func(t *testing.T, b backend)) {
+	for _, b := range backends() {
+		t.Run(b.name, func(t *testing.T) {
+			if b.name == "postgres" {
+				pgtest.URL(t) // without one the test is skipped, which cannot be done from inside a bubble
+			}
+			f(t, b)
+		})
+	}
 }
 
 func backends() []backend {
 	return []backend{
-		{"memory", func(*testing.T) (store.Store, func(bool), error) { return memory.New(), nil, nil }},
-		{"sqlite", func(t *testing.T) (store.Store, func(bool), error) {
+		{"memory", 1, func(*testing.T) (store.Store, func(bool), error) { return memory.New(), nil, nil }},
+		{"sqlite", 50, func(t *testing.T) (store.Store, func(bool), error) {
 			name, d, err := Wired("sqlite")
 			if err != nil {
 				return nil, nil, err
@@ -32,6 +46,9 @@ func backends() []backend {
 			line := d.Lay(path, &Line{})
 			s, err := sqlite.Open(context.Background(), path, sqlite.Options{Driver: name})
 			return s, line.Cut, err
+		}},
+		{"postgres", 50, func(t *testing.T) (store.Store, func(bool), error) {
+			return OpenPostgres(context.Background(), pgtest.URL(t))
 		}},
 	}
 }
@@ -80,51 +97,49 @@ func TestFaultCrashMatrix(t *testing.T) {
 	if n := len(Points()); n != 51 {
 		t.Fatalf("%d crash points, want 17 operations in 3 positions", n)
 	}
-	for _, b := range backends() {
-		t.Run(b.name, func(t *testing.T) {
-			t.Parallel()
-			want, broken := play(t, b, &Passes{}, nil)
-			if len(broken) > 0 {
-				t.Fatal("without faults: ", strings.Join(broken, "\n"))
+	onEach(t, func(t *testing.T, b backend) {
+		t.Parallel()
+		want, broken := play(t, b, &Passes{}, nil)
+		if len(broken) > 0 {
+			t.Fatal("without faults: ", strings.Join(broken, "\n"))
+		}
+		for _, o := range Operations {
+			if want.Made[o] == 0 {
+				t.Errorf("no %s is made without faults", o)
 			}
-			for _, o := range Operations {
-				if want.Made[o] == 0 {
-					t.Errorf("no %s is made without faults", o)
-				}
-				delete(want.Made, o)
-			}
-			for o := range want.Made {
-				t.Errorf("the operation %q has no crash point", o)
-			}
-			made := &Passes{}
-			again, broken := play(t, b, made, want)
-			if len(broken) > 0 {
-				t.Fatal("without faults, again: ", strings.Join(broken, "\n"))
-			}
-			m := &matrix{hit: map[Point]int{}}
-			t.Run("points", func(t *testing.T) {
-				for lane := range 2 {
-					t.Run(fmt.Sprint(lane), func(t *testing.T) {
-						t.Parallel()
-						for i, p := range Points() {
-							if i%2 == lane {
-								m.point(t, b, p, again, want)
-							}
+			delete(want.Made, o)
+		}
+		for o := range want.Made {
+			t.Errorf("the operation %q has no crash point", o)
+		}
+		made := &Passes{}
+		again, broken := play(t, b, made, want)
+		if len(broken) > 0 {
+			t.Fatal("without faults, again: ", strings.Join(broken, "\n"))
+		}
+		m := &matrix{hit: map[Point]int{}}
+		t.Run("points", func(t *testing.T) {
+			for lane := range 2 {
+				t.Run(fmt.Sprint(lane), func(t *testing.T) {
+					t.Parallel()
+					for i, p := range Points() {
+						if i%2 == lane {
+							m.point(t, b, p, again, want)
 						}
-					})
-				}
-			})
-			for _, p := range Points() {
-				if m.hit[p] == 0 {
-					t.Errorf("nobody died at: %s", p)
-				}
-			}
-			t.Logf("%d trials, %d deaths at the %d points, %d with nothing under way at the death", m.trials, m.deaths, len(m.hit), m.invalid)
-			if m.invalid*20 > 3*m.trials {
-				t.Error("too many trials are invalid")
+					}
+				})
 			}
 		})
-	}
+		for _, p := range Points() {
+			if m.hit[p] == 0 {
+				t.Errorf("nobody died at: %s", p)
+			}
+		}
+		t.Logf("%d trials, %d deaths at the %d points, %d with nothing under way at the death", m.trials, m.deaths, len(m.hit), m.invalid)
+		if m.invalid*20 > 3*m.trials {
+			t.Error("too many trials are invalid")
+		}
+	})
 }
 
 // matrix is what came of the trials.
@@ -134,10 +149,11 @@ type matrix struct {
 	trials, deaths, invalid int
 }
 
-// point plays the scene twice with a death at a point: where the operation is made first, and where it is made last.
+// point plays the scene a few times with a death at a point: where the operation is made first, where it is made last, and between.
 func (m *matrix) point(t *testing.T, b backend, p Point, calm, want *SceneResult) {
-	for seed := range 2 {
-		a := &Armed{Point: p, Skip: seed * (calm.Made[p.Operation] - 1)}
+	n := max(number("FAULTS_DEATHS", 2), 2)
+	for i := range n {
+		a := &Armed{Point: p, Skip: i * (calm.Made[p.Operation] - 1) / (n - 1)}
 		got, broken := play(t, b, a, want)
 		if len(broken) > 0 {
 			t.Errorf("%s, pass %d: %s", p, a.Skip, strings.Join(broken, "\n"))

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -31,11 +32,10 @@ const minFlight = 1
 type Options struct {
 	Size  int // nodes of a graph; 0: 30
 	Plant Plant
-	Store func() (store.Store, error) // nil: memory
-	Cut   func(on bool)
+	Store func() (s store.Store, cut func(on bool), err error) // for the trial with faults; nil: memory
 }
 
-// Simulate plays a random graph without faults and then with them, on the same kind of store, and checks what is left. In a
+// Simulate plays a random graph without faults and in memory, then with them, and checks what is left. In a
 // bubble of testing/synctest hours pass at once. Deterministic simulation after FoundationDB (Zhou et al., SIGMOD 2021): the
 // seed gives graph, faults and times; which goroutine goes first it does not give.
 func Simulate(seed uint64, o Options) (r Report, err error) {
@@ -44,11 +44,11 @@ func Simulate(seed uint64, o Options) (r Report, err error) {
 		o.Size = 30
 	}
 	if o.Store == nil {
-		o.Store = func() (store.Store, error) { return memory.New(), nil }
+		o.Store = inMemory
 	}
 	plan := RandomGraph(seed, o.Size)
 	r.Told = plan.String()
-	calm, err := simulated(plan, Options{}, Calm{}, Calm{}, nil, nil)
+	calm, err := simulated(plan, Options{Store: inMemory}, Calm{}, Calm{}, nil, nil)
 	if err != nil {
 		return r, fmt.Errorf("without faults: %w", err)
 	}
@@ -109,20 +109,23 @@ func weather(rng *rand.Rand, steps int) Rates {
 	return r
 }
 
+func inMemory() (store.Store, func(bool), error) { return memory.New(), nil, nil }
+
 // simulated plays a plan once. Without dice nothing breaks.
-func simulated(plan *GraphPlan, o Options, workers, client Plan, rng *rand.Rand, after func(*Trial) error) (*Trial, error) {
-	open := o.Store
-	if open == nil {
-		open = func() (store.Store, error) { return memory.New(), nil }
-	}
-	s, err := open() // in the bubble
+func simulated(plan *GraphPlan, o Options, workers, client Plan, rng *rand.Rand, after func(*Trial) error) (t *Trial, err error) {
+	s, cut, err := o.Store() // in the bubble
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
 	if o.Plant.Under != nil {
 		s = o.Plant.Under(s)
 	}
-	t := &Trial{Store: s, Cut: o.Cut, Seen: NewWitness(), Workers: workers, Client: client, Staff: 1, After: after, Plant: o.Plant}
+	t = &Trial{Store: s, Cut: cut, Seen: NewWitness(), Workers: workers, Client: client, Staff: 1, After: after, Plant: o.Plant}
 	t.World = NewWorld(t.Seen)
 	if t.Flows, err = plan.Workflows(t.World); err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pawl/store"
 )
 
 // bubble plays a trial in virtual time.
@@ -20,9 +22,11 @@ func bubble(t *testing.T, f func()) {
 	})
 }
 
-func simulate(t *testing.T, seed uint64, o Options) (r Report) {
+// simulate plays a seed on a store.
+func simulate(t *testing.T, seed uint64, b backend, p Plant) (r Report) {
 	t.Helper()
 	var err error
+	o := Options{Plant: p, Store: func() (store.Store, func(bool), error) { return b.open(t) }}
 	bubble(t, func() { r, err = Simulate(seed, o) })
 	if err != nil {
 		r.Broken = append(r.Broken, err.Error())
@@ -71,33 +75,35 @@ func (s *sums) String() string {
 
 // TestFaultSimulation plays random graphs while things break. A seed that fails is printed, and belongs into testdata/seeds.
 func TestFaultSimulation(t *testing.T) {
-	n, first, lanes := number("FAULTS_SEEDS", 5000), number("FAULTS_FIRST", 1), 2
-	s := &sums{began: time.Now()}
-	t.Run("seeds", func(t *testing.T) {
-		for lane := range lanes {
-			t.Run(fmt.Sprint(lane), func(t *testing.T) {
-				t.Parallel()
-				for seed := first + lane; seed < first+n; seed += lanes {
-					r := simulate(t, uint64(seed), Options{})
-					s.add(r)
-					if len(r.Broken) > 0 {
-						t.Errorf("seed %d: %s\n%s", seed, strings.Join(r.Broken, "\n"), r.Told)
-						s.breaks(fmt.Sprintf("seed %d: %s", seed, strings.Join(r.Broken, "\n")))
+	onEach(t, func(t *testing.T, b backend) {
+		n, first, lanes := max(number("FAULTS_SEEDS", 5000)/b.slow, 1), number("FAULTS_FIRST", 1), 2
+		s := &sums{began: time.Now()}
+		t.Run("seeds", func(t *testing.T) {
+			for lane := range lanes {
+				t.Run(fmt.Sprint(lane), func(t *testing.T) {
+					t.Parallel()
+					for seed := first + lane; seed < first+n; seed += lanes {
+						r := simulate(t, uint64(seed), b, Plant{})
+						s.add(r)
+						if len(r.Broken) > 0 {
+							t.Errorf("seed %d: %s\n%s", seed, strings.Join(r.Broken, "\n"), r.Told)
+							s.breaks(fmt.Sprintf("seed %d: %s", seed, strings.Join(r.Broken, "\n")))
+						}
 					}
-				}
-			})
+				})
+			}
+		})
+		t.Log(s)
+		if len(s.broken) > 0 {
+			t.Error(strings.Join(s.broken, "\n"))
+		}
+		if s.invalid*4 > s.trials {
+			t.Errorf("%d of %d trials are invalid", s.invalid, s.trials)
+		}
+		if s.Stale == 0 || s.Deaths == 0 {
+			t.Error("no worker was overtaken, or none died")
 		}
 	})
-	t.Log(s)
-	if len(s.broken) > 0 {
-		t.Error(strings.Join(s.broken, "\n"))
-	}
-	if s.invalid*4 > s.trials {
-		t.Errorf("%d of %d trials are invalid", s.invalid, s.trials)
-	}
-	if s.Stale == 0 || s.Deaths == 0 {
-		t.Error("no worker was overtaken, or none died")
-	}
 }
 
 // TestSeeds plays the seeds that are kept.
@@ -113,7 +119,7 @@ func TestSeeds(t *testing.T) {
 			continue
 		}
 		t.Run(n, func(t *testing.T) {
-			if r := simulate(t, seed, Options{}); len(r.Broken) > 0 {
+			if r := simulate(t, seed, backends()[0], Plant{}); len(r.Broken) > 0 {
 				t.Errorf("%s: %s\n%s", strings.TrimSpace(why), strings.Join(r.Broken, "\n"), r.Told)
 			}
 		})

@@ -39,7 +39,8 @@ func (s *Score) broke(seed uint64, broken ...string) {
 // the developer likes, so nothing here knows a test.
 type Torture struct {
 	Folder string
-	Stores []string // memory, sqlite
+	Stores []string // memory, sqlite, postgres
+	Server string   // the address of a Postgres
 	Bubble func(func())
 
 	scores []*Score
@@ -63,8 +64,11 @@ func (x *Torture) score(layer, store string) *Score {
 
 // open opens a fresh store, in the bubble where there is one.
 func (x *Torture) open(kind string, seed uint64) (store.Store, func(bool), error) {
-	if kind == "memory" {
+	switch kind {
+	case "memory":
 		return memory.New(), nil, nil
+	case "postgres":
+		return OpenPostgres(context.Background(), x.Server)
 	}
 	name, d, err := Wired("sqlite")
 	if err != nil {
@@ -108,11 +112,7 @@ func (x *Torture) simulate(kind string, seed uint64) {
 	var r Report
 	var err error
 	x.Bubble(func() {
-		var cut func(bool)
-		var real store.Store
-		if real, cut, err = x.open(kind, seed); err == nil {
-			r, err = Simulate(seed, Options{Store: func() (store.Store, error) { return real, nil }, Cut: cut})
-		}
+		r, err = Simulate(seed, Options{Store: func() (store.Store, func(bool), error) { return x.open(kind, seed) }})
 	})
 	_ = os.RemoveAll(filepath.Join(x.Folder, fmt.Sprint(seed)))
 	if s.Trials++; r.Invalid != "" {

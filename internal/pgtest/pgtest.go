@@ -29,16 +29,26 @@ const (
 // Main runs the tests of a package beside a server that they share, and returns what to exit with. It is for law tests: the
 // server does not sync.
 func Main(m *testing.M) int {
-	if os.Getenv(given) == "" {
-		s, err := start(false)
-		if err != nil {
-			_ = os.Setenv(missing, err.Error())
-			return m.Run()
-		}
-		defer s.remove()
-		_ = os.Setenv(given, s.URL())
+	address, remove, err := Find()
+	if err != nil {
+		_ = os.Setenv(missing, err.Error())
+		return m.Run()
 	}
+	defer remove()
+	_ = os.Setenv(given, address)
 	return m.Run()
+}
+
+// Find is for what is no test: the address of the server that is named, or of one that was started and that remove removes.
+func Find() (address string, remove func(), err error) {
+	if address = os.Getenv(given); address != "" {
+		return address, func() {}, nil
+	}
+	s, err := start(false)
+	if err != nil {
+		return "", nil, err
+	}
+	return s.URL(), s.remove, nil
 }
 
 // URL is the address of the shared server. Without one the test is skipped.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,8 @@ type Options struct {
 	Writers int
 	// Unmigrated leaves the database as it is. Open then refuses one that is not up to date.
 	Unmigrated bool
+	// Dial reaches the server, through a tunnel for example, and finds its host by name; nil: as the network does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // patience is how long an operation may take before its connection is given up: a server that has gone may not answer at all.
@@ -92,6 +95,10 @@ func configure(address string, o Options) (*config, error) {
 	}
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = 5 * time.Second
+	}
+	if o.Dial != nil {
+		cc.DialFunc = o.Dial
+		cc.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
 	}
 	pool.AfterConnect = c.greet
 	return c, nil

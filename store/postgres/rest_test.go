@@ -1,10 +1,14 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,5 +216,30 @@ func TestAddresses(t *testing.T) {
 		if _, err = Pending(t.Context(), address, Options{}); !errors.Is(err, store.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
 			t.Error(err)
 		}
+	}
+}
+
+// Where there is a way of one's own to the server, every connection takes it, to a host whose name only that knows.
+func TestDial(t *testing.T) {
+	u, err := url.Parse(empty(t))
+	must(t, err)
+	at, dials := u.Host, atomic.Int64{}
+	u.Host = "far.invalid:1"
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dials.Add(1); address != u.Host {
+			t.Errorf("%s is dialed", address)
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, at)
+	}
+	s := open(t, u.String(), Options{Dial: dial})
+	must(t, s.Create(t.Context(), store.NewRun{ID: "r"}))
+	if n := dials.Load(); n < 3 || !s.listener.up.Load() {
+		t.Errorf("%d dials, want one each for what migrates, what works and what listens", n)
+	}
+	dial = func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("the tunnel is closed")
+	}
+	if _, err := Open(t.Context(), u.String(), Options{Dial: dial}); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "the tunnel is closed") {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package faults
+
+import (
+	"errors"
+	"net"
+)
+
+// peek is not to be had here: who listens breaks off, and the store polls.
+func peek(net.Conn, []byte) (int, error) { return 0, errors.ErrUnsupported }
