@@ -30,12 +30,12 @@ const (
 // server does not sync.
 func Main(m *testing.M) int {
 	if os.Getenv(given) == "" {
-		s, err := start(false)
+		s, err := New(false)
 		if err != nil {
 			_ = os.Setenv(missing, err.Error())
 			return m.Run()
 		}
-		defer s.remove()
+		defer s.Remove()
 		_ = os.Setenv(given, s.URL())
 	}
 	return m.Run()
@@ -58,14 +58,14 @@ func URL(t testing.TB) string {
 // Start starts a server of the test's own, which syncs what it commits if durable, and removes it after the test.
 func Start(t testing.TB, durable bool) *Server {
 	t.Helper()
-	s, err := start(durable)
-	if errors.Is(err, errMissing) {
+	s, err := New(durable)
+	if errors.Is(err, ErrMissing) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.remove)
+	t.Cleanup(s.Remove)
 	return s
 }
 
@@ -100,7 +100,8 @@ func In(address, schema string) string {
 	return u.String()
 }
 
-var errMissing = errors.New("not installed: postgres")
+// ErrMissing says that this machine has no Postgres.
+var ErrMissing = errors.New("not installed: postgres")
 
 // Server is a server of the tests' own.
 type Server struct {
