@@ -46,7 +46,7 @@ type site struct {
 	office *engine.Engine
 	flows  []*pawl.Workflow
 	want   *calm
-	begun  int
+	orders []*Order
 }
 
 // proc is a worker in a process of its own.
@@ -66,7 +66,7 @@ func (p *proc) kill() { _ = p.Process.Kill(); <-p.done }
 func quickly(t *testing.T, path string) (want *Result) {
 	t.Helper()
 	bubble(t, func() {
-		tr := &Trial{Store: memory.New(), Seen: NewWitness(), Workers: Calm{}, Client: Calm{}, Job: Job{Path: path, Sum: 1}}
+		tr := &Trial{Store: memory.New(), Seen: NewWitness(), Workers: Calm{}, Client: Calm{}, Orders: []*Order{{Job: Job{Path: path, Sum: 1}}}}
 		tr.World = NewWorld(tr.Seen)
 		var err error
 		if tr.Flows, err = quickPlan().Workflows(tr.World); err == nil {
@@ -150,14 +150,17 @@ func (s *site) soon(what string, is func() bool) {
 func (s *site) start(n int) {
 	s.Helper()
 	for range n {
-		in, err := json.Marshal(Job{Path: fmt.Sprint("run", s.begun), Sum: 1})
-		if err == nil {
-			_, err = s.office.As(all).Start(context.Background(), "quick", in, pawl.StartOptions{Key: fmt.Sprint(s.begun)})
-		}
+		o := &Order{Job: Job{Path: fmt.Sprint("run", len(s.orders)), Sum: 1}}
+		in, err := json.Marshal(o.Job)
 		if err != nil {
 			s.Fatal(err)
 		}
-		s.begun++
+		begun, err := s.office.As(all).Start(context.Background(), "quick", in, pawl.StartOptions{Key: o.Job.Path})
+		if err != nil {
+			s.Fatal(err)
+		}
+		o.Run = begun.Run.ID
+		s.orders = append(s.orders, o)
 	}
 }
 
@@ -184,22 +187,17 @@ func (s *site) live() bool {
 func (s *site) check() {
 	s.Helper()
 	w := NewWitness()
-	tr := &Trial{Store: s.store, Seen: w, World: NewWorld(w), Flows: s.flows, ctx: context.Background()}
+	tr := &Trial{Store: s.store, Seen: w, World: NewWorld(w), Flows: s.flows, Orders: s.orders, ctx: context.Background()}
 	if err := tr.World.ReadLedger(s.path + ".ledger"); err != nil {
 		s.Fatal(err)
 	}
 	want := &Result{Effects: map[string]int{}}
-	for i := range s.begun {
-		r := s.want.of(s.T, fmt.Sprint("run", i))
+	for _, o := range s.orders {
+		r := s.want.of(s.T, o.Job.Path)
 		want.Ends = append(want.Ends, r.Ends...)
 		maps.Copy(want.Effects, r.Effects)
 	}
 	slices.Sort(want.Ends)
-	rs, err := s.store.List(context.Background(), everything, store.Filter{Key: "0"}, store.Page{})
-	if err != nil || len(rs) != 1 {
-		s.Fatal(rs, err)
-	}
-	tr.Run = rs[0].ID
 	l, err := leftOf(tr)
 	if err != nil {
 		s.Fatal(err)
