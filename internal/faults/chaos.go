@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,6 @@ type Chaos struct {
 	Runs    int // 0: 25
 	Workers int // 0: 4
 	Server  Server
-	Bubble  func(func()) // plays a function in virtual time: the same batch on a calm day
 
 	schema string
 	rng    *rand.Rand
@@ -61,21 +61,21 @@ type ChaosReport struct {
 	Broken           []string
 }
 
-// Play plays the trial to its end.
-func (c *Chaos) Play(ctx context.Context) (r ChaosReport, err error) {
-	r.Seed = c.Seed
-	if c.Runs == 0 {
-		c.Runs = 25
-	}
-	if c.Workers == 0 {
-		c.Workers = 4
-	}
+// Calm plans the batch and plays it with nothing broken and nothing cancelled, on a store in memory: what each order comes to is
+// what it must come to in the storm. It takes no time in virtual time.
+func (c *Chaos) Calm() error {
+	c.Runs, c.Workers = cmp.Or(c.Runs, 25), cmp.Or(c.Workers, 4)
 	c.rng, c.schema = rand.New(rand.NewPCG(c.Seed, 7)), fmt.Sprintf("chaos_%d", c.Seed)
 	c.draft()
-	c.Bubble(func() { err = c.calmly() })
-	if err != nil {
-		return r, fmt.Errorf("on a calm day: %w", err)
+	if err := c.calmly(); err != nil {
+		return fmt.Errorf("on a calm day: %w", err)
 	}
+	return nil
+}
+
+// Play plays the batch in the storm, after Calm.
+func (c *Chaos) Play(ctx context.Context) (r ChaosReport, err error) {
+	r.Seed = c.Seed
 	if err := c.drop(ctx); err != nil {
 		return r, err
 	}
@@ -127,7 +127,6 @@ func (c *Chaos) flows(w *World) (out []*pawl.Workflow, err error) {
 	return append(out, later...), nil
 }
 
-// calmly plays the batch with nothing broken and nothing cancelled, and keeps what each order came to.
 func (c *Chaos) calmly() error {
 	t := &Trial{Store: memory.New(), Seen: NewWitness(), Workers: Calm{}, Client: Calm{}, Staff: c.Workers}
 	for _, o := range c.orders {
