@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/url"
 	"slices"
 	"time"
 
@@ -23,7 +22,7 @@ import (
 // storm goes on. The seed gives graphs, runs and the storm's schedule; what is under way when it strikes is up to real time.
 type Chaos struct {
 	Seed    uint64
-	Runs    int // 0: 25
+	Runs    int // 0: 16
 	Workers int // 0: 4
 	Server  Server
 
@@ -64,7 +63,7 @@ type ChaosReport struct {
 // Calm plans the batch and plays it with nothing broken and nothing cancelled, on a store in memory: what each order comes to is
 // what it must come to in the storm. It takes no time in virtual time.
 func (c *Chaos) Calm() error {
-	c.Runs, c.Workers = cmp.Or(c.Runs, 25), cmp.Or(c.Workers, 4)
+	c.Runs, c.Workers = cmp.Or(c.Runs, 16), cmp.Or(c.Workers, 4)
 	c.rng, c.schema = rand.New(rand.NewPCG(c.Seed, 7)), fmt.Sprintf("chaos_%d", c.Seed)
 	c.draft()
 	if err := c.calmly(); err != nil {
@@ -156,14 +155,7 @@ func (c *Chaos) calmly() error {
 
 // open opens the store; on the server its connections go by a name.
 func (c *Chaos) open(address, name string) (store.Store, error) {
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, err
-	}
-	q := u.Query()
-	q.Set("application_name", name)
-	u.RawQuery = q.Encode()
-	return postgres.Open(context.Background(), u.String(), postgres.Options{Schema: c.schema, Conns: 6})
+	return postgres.Open(context.Background(), address+"&application_name="+name, postgres.Options{Schema: c.schema, Conns: 6})
 }
 
 // drop removes what the trial has on the server.

@@ -47,9 +47,7 @@ type site struct {
 	office  *engine.Engine
 	flows   []*pawl.Workflow
 	want    *calm
-
-	mu     sync.Mutex
-	orders []*Order
+	orders  []*Order
 }
 
 // proc is a program in a process of its own.
@@ -194,8 +192,6 @@ func (s *site) begin() error {
 			return err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.orders = append(s.orders, o)
 	return nil
 }
@@ -209,13 +205,19 @@ func (s *site) held() int {
 	return n
 }
 
-// live reports whether runs have not ended.
+// live is how many runs have not ended.
+func live(s store.Store) (int, error) {
+	rs, err := s.List(context.Background(), everything, store.Filter{Statuses: []string{"queued", "running", "waiting"}}, store.Page{})
+	return len(rs), err
+}
+
+// live reports whether there are some.
 func (s *site) live() bool {
-	rs, err := s.store.List(context.Background(), everything, store.Filter{Statuses: []string{"queued", "running", "waiting"}}, store.Page{})
+	n, err := live(s.store)
 	if err != nil {
 		s.Fatal(err)
 	}
-	return len(rs) > 0
+	return n > 0
 }
 
 // check holds what is left against the invariants, and each run against one of a calm day.

@@ -32,7 +32,7 @@ var Harms = []Harm{ServerCrash, BackendsEnded, AnswerLost, CommitLost, LineCut, 
 
 // Server is a Postgres.
 type Server struct {
-	URL       string
+	URL       string       // with sslmode=disable
 	Crash, Up func() error // stops it without a goodbye, and starts it; nil: it is not ours to stop
 }
 
