@@ -3,8 +3,10 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"text/tabwriter"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"pawl/internal/faults"
+	"pawl/internal/pgtest"
 )
 
 // developer are the commands that only a developer's build has: go build -tags torture ./cmd/pawl
@@ -22,13 +25,16 @@ func (c *call) developer() []*cobra.Command {
 	cmd := &cobra.Command{
 		Use: "torture", Short: "Break stores, processes and disks with fresh seeds for a while (developer build)", Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			stores := []string{"memory", "sqlite"}
+			x := &faults.Torture{Stores: []string{"memory", "sqlite", "postgres"}}
+			asked := false
 			if f := cmd.Flag("store"); f != nil && f.Changed {
-				k, _, err := kindOf(f.Value.String())
+				k, rest, err := kindOf(f.Value.String())
 				if err != nil {
 					return err
 				}
-				stores = []string{k.scheme}
+				if x.Stores, asked = []string{k.scheme}, true; rest != "" {
+					x.Postgres.URL = f.Value.String()
+				}
 			}
 			if seed == 0 {
 				seed = uint64(time.Now().Unix())
@@ -38,8 +44,20 @@ func (c *call) developer() []*cobra.Command {
 				return err
 			}
 			defer os.RemoveAll(dir)
-			x := &faults.Torture{Folder: dir, Stores: stores}
-			c.say.line("torture from seed %d for %.1f minutes on %v", seed, minutes, stores)
+			x.Folder = dir
+			if slices.Contains(x.Stores, "postgres") && x.Postgres.URL == "" {
+				switch s, err := pgtest.New(true); {
+				case errors.Is(err, pgtest.ErrMissing) && !asked:
+					c.say.line("without Postgres: %s", err)
+					x.Stores = x.Stores[:2]
+				case err != nil:
+					return err
+				default:
+					defer s.Remove()
+					x.Postgres = faults.Server{URL: s.URL(), Crash: s.Crash, Up: s.Up}
+				}
+			}
+			c.say.line("torture from seed %d for %.1f minutes on %v", seed, minutes, x.Stores)
 			t := tester()
 			x.Bubble = func(f func()) {
 				synctest.Test(t, func(*testing.T) {
