@@ -54,7 +54,7 @@ type ChaosReport struct {
 	Harms            map[Harm]int
 	Idle             int // harms that found nothing to break
 	Unknown, Refused int // writes of unknown outcome, and refused as stale
-	Stale            int // of those refused: asked after the run had been given to somebody else
+	Stale            int // writes asked after their run had been given to somebody else
 	Loose            int // orders whose end may be another than on a calm day
 	Invalid          string
 	Broken           []string
@@ -91,7 +91,8 @@ func (c *Chaos) Play(ctx context.Context) (r ChaosReport, err error) {
 		defer p.Close()
 		c.lines = append(c.lines, p)
 	}
-	return r, c.stormy(ctx, real, &r)
+	err = c.stormy(ctx, real, &r)
+	return r, err
 }
 
 // draft plans graphs, and runs of them: each begins when chance will have it, and some are cancelled.
@@ -172,7 +173,7 @@ func (c *Chaos) drop(ctx context.Context) error {
 // stormy plays the batch in the storm, and looks at what is left.
 func (c *Chaos) stormy(ctx context.Context, real store.Store, r *ChaosReport) error {
 	t := &Trial{
-		Store: real, Seen: NewWitness(), Workers: Calm{}, Client: Calm{}, Staff: c.Workers, Orders: c.orders,
+		Store: real, Seen: NewWitness(), Workers: Calm{}, Client: Calm{}, Staff: c.Workers, Orders: c.orders, Follow: true,
 		Lease: Lapse, Slack: 5 * time.Second, Within: 2 * time.Minute,
 		Open: func(place int) (store.Store, error) { return c.open(c.lines[place].URL, c.schema) },
 	}

@@ -45,7 +45,7 @@ func (s *storms) add(r ChaosReport) {
 }
 
 func (s *storms) String() string {
-	return fmt.Sprintf("%d trials in %s: %d runs, %d steps; %s; %d writes of unknown outcome, %d refused as stale, %d of them asked too late; %d cancelled or begun again; %d trials invalid, %d harms without runs in hand; %d violations",
+	return fmt.Sprintf("%d trials in %s: %d runs, %d steps; %s; %d writes of unknown outcome, %d refused as stale, %d asked too late; %d cancelled or begun again; %d trials invalid, %d harms without runs in hand; %d violations",
 		s.trials, time.Since(s.began).Round(time.Second), s.Runs, s.Steps, told(s.Harms), s.Unknown, s.Refused, s.Stale, s.Loose, s.invalid, s.Idle, len(s.Broken))
 }
 

@@ -38,7 +38,33 @@ func (t *Trial) start(o *Order) error {
 		}
 	}
 	o.began = time.Now()
+	if t.Follow {
+		t.readers.Go(func() { t.follow(o.Run) })
+	}
 	return nil
+}
+
+// follow reads a run's events to their end. Where that breaks off it goes on behind the last one: I8, while the trial goes on.
+func (t *Trial) follow(run string) {
+	var last int64
+	err := t.Command(func(ctx context.Context, rs pawl.Runs) error {
+		for e, err := range rs.Events(ctx, run, last) {
+			if err != nil {
+				return err
+			}
+			if e.Seq != last+1 || e.Run != run {
+				t.Seen.violation("I8: event %d of run %s came after event %d of run %s", e.Seq, e.Run, last, run)
+			}
+			last = e.Seq
+		}
+		return nil
+	})
+	if err != nil && t.ctx.Err() == nil {
+		t.Seen.violation("I8: the events of run %s break off: %v", run, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen[run] = last
 }
 
 // attend starts and cancels runs when that is due, answers what is asked, and sees whether everything moves, until all runs have

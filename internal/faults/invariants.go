@@ -286,6 +286,9 @@ func (l *left) eventsWhole() (broken []string) {
 				broken = append(broken, fmt.Sprintf("run %s: event %d does not come", r.Workflow, next))
 			}
 		}
+		if got, followed := l.t.seen[r.ID]; followed && l.recs[r.ID].Attempt == 1 && got != int64(len(l.rows[r.ID][store.Event])) {
+			broken = append(broken, fmt.Sprintf("run %s: who has followed it was given %d events of %d", r.Workflow, got, len(l.rows[r.ID][store.Event])))
+		}
 		last := 0
 		for _, row := range l.rows[r.ID][store.Event] {
 			if strings.Contains(string(row.Data), `"`+machine.EventEnded+`"`) {

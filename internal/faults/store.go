@@ -218,10 +218,10 @@ func (s *Store) Append(ctx context.Context, l store.Lease, b store.Batch) (r sto
 	return r, nil
 }
 
-// Claim leases runs. It is a claim to the plan only where there is one to be had.
+// Claim leases runs. It is a claim to the plan only where there is one to be had; one in which nothing happens is not asked.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (rs []store.Run, next time.Duration, err error) {
 	w := write{}
-	if c.Max > 0 && s.alive() == nil {
+	if _, calm := s.Plan.(Calm); !calm && c.Max > 0 && s.alive() == nil {
 		look := c
 		look.Max = 0
 		if _, next, err := s.Real.Claim(ctx, look); err == nil && next == 0 {

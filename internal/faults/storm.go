@@ -124,7 +124,7 @@ func (s *Storm) busy(ctx context.Context, over <-chan struct{}) (bool, error) {
 		if n, err := s.Held(); err == nil && n >= s.Least {
 			return true, nil
 		}
-		if err := wait(ctx, 5*time.Millisecond); err != nil {
+		if err := wait(ctx, 20*time.Millisecond); err != nil {
 			return false, err
 		}
 	}

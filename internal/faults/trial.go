@@ -48,6 +48,7 @@ type Trial struct {
 	Open    func(place int) (store.Store, error) // what a process opens for itself; the client's place is Staff. nil: all share Store
 	Cut     func(on bool)
 	Told    bool  // see Store.Told
+	Follow  bool  // read the events of each order's run while things break
 	Plant   Plant // a bug; what is under the processes is in Store already
 	World   *World
 	Seen    *Witness
@@ -72,6 +73,8 @@ type Trial struct {
 	hired   []*hired
 	acks    acks
 	since   map[string]time.Time // runs that nothing will move, from when on
+	seen    map[string]int64     // the last event that was followed, by run
+	readers sync.WaitGroup
 	stop    chan struct{}
 	wg      sync.WaitGroup
 }
@@ -105,7 +108,7 @@ func (t *Trial) Play() (err error) {
 	if o := t.Orders[0]; o.Job.Path == "" {
 		o.Job = Job{Path: "run", Sum: 1}
 	}
-	t.acks.answers, t.since, t.stop = map[string]string{}, map[string]time.Time{}, make(chan struct{})
+	t.acks.answers, t.since, t.seen, t.stop = map[string]string{}, map[string]time.Time{}, map[string]int64{}, make(chan struct{})
 	t.ctx, t.end = context.WithTimeout(context.Background(), t.Within)
 	defer t.bury()
 	if t.Before != nil {
@@ -124,6 +127,7 @@ func (t *Trial) Play() (err error) {
 	if err := t.attend(); err != nil {
 		return err
 	}
+	t.readers.Wait() // the runs have ended, and so do their events
 	if t.After != nil {
 		return t.After(t)
 	}
@@ -208,6 +212,7 @@ func (t *Trial) bury() {
 	}
 	t.end()
 	t.wg.Wait()
+	t.readers.Wait()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, h := range t.hired {
