@@ -47,11 +47,12 @@ section() {
 }
 
 # The long layers, in which processes die and disks fail, are tests named TestFault… or TestLong…. They run once and without
-# the race detector, which makes them ten times slower and sees nothing of other processes.
+# the race detector, which makes them ten times slower and sees nothing of other processes. Many of them wait most of their time:
+# more of them run at once than there are processors.
 mapfile -t faults < <(grep -rlE '^func Test(Fault|Long)' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
 {
 	section "all tests${race:+, with the race detector}" "${race[@]}" -timeout 10m -skip '^Test(Fault|Long)' ./...
 	if [ ${#faults[@]} -gt 0 ]; then
-		section "long layers" -timeout 20m -run '^Test(Fault|Long)' "${faults[@]}"
+		section "long layers" -parallel 4 -timeout 20m -run '^Test(Fault|Long)' "${faults[@]}"
 	fi
 } | "$work/report"

@@ -3,9 +3,10 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"text/tabwriter"
@@ -24,11 +25,17 @@ func (c *call) developer() []*cobra.Command {
 	cmd := &cobra.Command{
 		Use: "torture", Short: "Break stores, processes and disks with fresh seeds for a while (developer build)", Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			stores, server, remove, err := c.tortured(cmd)
-			if err != nil {
-				return err
+			x := &faults.Torture{Stores: []string{"memory", "sqlite", "postgres"}}
+			asked := false
+			if f := cmd.Flag("store"); f != nil && f.Changed {
+				k, rest, err := kindOf(f.Value.String())
+				if err != nil {
+					return err
+				}
+				if x.Stores, asked = []string{k.scheme}, true; rest != "" {
+					x.Postgres.URL = f.Value.String()
+				}
 			}
-			defer remove()
 			if seed == 0 {
 				seed = uint64(time.Now().Unix())
 			}
@@ -37,8 +44,20 @@ func (c *call) developer() []*cobra.Command {
 				return err
 			}
 			defer os.RemoveAll(dir)
-			x := &faults.Torture{Folder: dir, Stores: stores, Server: server}
-			c.say.line("torture from seed %d for %.1f minutes on %v", seed, minutes, stores)
+			x.Folder = dir
+			if slices.Contains(x.Stores, "postgres") && x.Postgres.URL == "" {
+				switch s, err := pgtest.New(true); {
+				case errors.Is(err, pgtest.ErrMissing) && !asked:
+					c.say.line("without Postgres: %s", err)
+					x.Stores = x.Stores[:2]
+				case err != nil:
+					return err
+				default:
+					defer s.Remove()
+					x.Postgres = faults.Server{URL: s.URL(), Crash: s.Crash, Up: s.Up}
+				}
+			}
+			c.say.line("torture from seed %d for %.1f minutes on %v", seed, minutes, x.Stores)
 			t := tester()
 			x.Bubble = func(f func()) {
 				synctest.Test(t, func(*testing.T) {
@@ -53,24 +72,6 @@ func (c *call) developer() []*cobra.Command {
 	cmd.Flags().Float64Var(&minutes, "minutes", 5, "how long")
 	cmd.Flags().Uint64Var(&seed, "seed", 0, "the first seed (default: a fresh one)")
 	return []*cobra.Command{cmd}
-}
-
-// tortured are the store that is named, or all that there are here: Postgres where a server is named or can be started.
-func (c *call) tortured(cmd *cobra.Command) (stores []string, server string, remove func(), err error) {
-	remove = func() {}
-	if f := cmd.Flag("store"); f != nil && f.Changed {
-		k, _, err := kindOf(f.Value.String())
-		if strings.HasPrefix(k.scheme, "postgres") {
-			return []string{"postgres"}, f.Value.String(), remove, err
-		}
-		return []string{k.scheme}, "", remove, err
-	}
-	stores = []string{"memory", "sqlite"}
-	if server, remove, err = pgtest.Find(); err != nil {
-		c.say.line("without Postgres: %v", err)
-		return stores, "", func() {}, nil
-	}
-	return append(stores, "postgres"), server, remove, nil
 }
 
 // tester is a test that never ends: virtual time is given only to one. Its goroutine is left to the end of the process.

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,49 +12,78 @@ import (
 	"pawl/store"
 )
 
-// start starts the run under a key, so that it is started once however often the client has to ask.
-func (t *Trial) start() error {
-	in, err := json.Marshal(t.Job)
+// start starts a run under a key, so that it is started once however often the client has to ask.
+func (t *Trial) start(o *Order) error {
+	in, err := json.Marshal(o.Job)
 	if err != nil {
 		return err
 	}
 	for range 2 { // the second one finds the first
 		err := t.Command(func(ctx context.Context, rs pawl.Runs) error {
-			s, err := rs.Start(ctx, t.Flows[0].Name(), in, pawl.StartOptions{Key: "the one"})
+			s, err := rs.Start(ctx, t.Flows[o.Flow].Name(), in, pawl.StartOptions{Key: o.Job.Path})
 			if err != nil {
 				return err
 			}
-			if t.Run != "" && t.Run != s.Run.ID {
-				t.Seen.violation("I1: the key leads to run %s, and then to run %s", t.Run, s.Run.ID)
+			if o.Run != "" && o.Run != s.Run.ID {
+				t.Seen.violation("I1: the key leads to run %s, and then to run %s", o.Run, s.Run.ID)
 			}
-			t.Run = s.Run.ID
-			t.acks.again = t.acks.again || s.Existing == pawl.ExistingAgain
+			o.Run, o.again = s.Run.ID, o.again || s.Existing == pawl.ExistingAgain
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		if _, calm := t.Client.(Calm); calm || t.Cancel > 0 { // it may have ended, and would be started again
+		if _, calm := t.Client.(Calm); calm || o.Cancel > 0 { // it may have ended, and would be started again
 			break
 		}
+	}
+	o.began = time.Now()
+	if t.Follow {
+		t.readers.Go(func() { t.follow(o.Run) })
 	}
 	return nil
 }
 
-// attend answers what is asked, cancels when that is due, and sees whether everything moves, until all runs have ended.
+// follow reads a run's events to their end. Where that breaks off it goes on behind the last one: I8, while the trial goes on.
+func (t *Trial) follow(run string) {
+	var last int64
+	err := t.Command(func(ctx context.Context, rs pawl.Runs) error {
+		for e, err := range rs.Events(ctx, run, last) {
+			if err != nil {
+				return err
+			}
+			if e.Seq != last+1 || e.Run != run {
+				t.Seen.violation("I8: event %d of run %s came after event %d of run %s", e.Seq, e.Run, last, run)
+			}
+			last = e.Seq
+		}
+		return nil
+	})
+	if err != nil && t.ctx.Err() == nil {
+		t.Seen.violation("I8: the events of run %s break off: %v", run, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen[run] = last
+}
+
+// attend starts and cancels runs when that is due, answers what is asked, and sees whether everything moves, until all runs have
+// ended.
 func (t *Trial) attend() error {
 	began := time.Now()
 	for {
-		if t.Cancel > 0 && time.Since(began) >= t.Cancel && t.acks.cancel.IsZero() {
-			if err := t.cancel(); err != nil {
-				return err
-			}
-		}
-		moving, err := t.look()
+		more, err := t.order(time.Since(began))
 		if err != nil {
 			return err
 		}
-		if !moving {
+		moving, err := t.look()
+		switch {
+		case errors.Is(err, store.ErrUnavailable): // we have no better line to it than others
+			moving = true
+		case err != nil:
+			return err
+		}
+		if !moving && !more {
 			return nil
 		}
 		if err := t.answer(); err != nil {
@@ -66,14 +96,32 @@ func (t *Trial) attend() error {
 	}
 }
 
-func (t *Trial) cancel() error {
-	t.acks.tried = true
-	err := t.Command(func(ctx context.Context, rs pawl.Runs) error { return rs.Cancel(ctx, t.Run, "the client wants it") })
+// order gives the commands that are due; more: some are not yet.
+func (t *Trial) order(now time.Duration) (more bool, err error) {
+	for _, o := range t.Orders {
+		switch {
+		case o.Run == "" && now < o.After:
+			more = true
+		case o.Run == "":
+			err = t.start(o)
+		case o.Cancel > 0 && o.cancelled.IsZero() && time.Since(o.began) >= o.Cancel:
+			err = t.cancel(o)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return more, nil
+}
+
+func (t *Trial) cancel(o *Order) error {
+	o.tried = true
+	err := t.Command(func(ctx context.Context, rs pawl.Runs) error { return rs.Cancel(ctx, o.Run, "the client wants it") })
 	switch {
 	case err == nil:
-		t.acks.cancel = time.Now()
+		o.cancelled = time.Now()
 	case pawl.Coded(err).Code == pawl.CodeConflict: // it has ended before, or of an earlier one whose outcome was unknown
-		t.Cancel = 0
+		o.Cancel = 0
 	default:
 		return fmt.Errorf("cancel: %w", err)
 	}
@@ -118,11 +166,15 @@ func (t *Trial) look() (moving bool, err error) {
 		parents[r.Parent] = true
 	}
 	for _, r := range live {
-		qs, err := t.Store.Questions(ctx, everything, store.Filter{Run: r.ID, Open: true}, store.Page{})
-		if err != nil {
-			return false, err
+		waits := r.Until.After(now) || r.Due.After(now) || parents[r.ID]
+		if !waits {
+			qs, err := t.Store.Questions(ctx, everything, store.Filter{Run: r.ID, Open: true}, store.Page{})
+			if err != nil {
+				return false, err
+			}
+			waits = len(qs) > 0
 		}
-		if r.Until.After(now) || r.Due.After(now) || parents[r.ID] || len(qs) > 0 {
+		if waits {
 			delete(t.since, r.ID)
 			continue
 		}
@@ -132,7 +184,7 @@ func (t *Trial) look() (moving bool, err error) {
 		if calm := t.Seen.calmFrom(t.Lease); calm.After(t.since[r.ID]) {
 			t.since[r.ID] = calm
 		}
-		if stuck := now.Sub(t.since[r.ID]); stuck > 2*t.Lease {
+		if stuck := now.Sub(t.since[r.ID]); stuck > 2*t.Lease+t.Slack {
 			t.Seen.violation("I6: run %s of %s at %q (%s) has had no lease, timer, child or question for %s", r.ID, r.Workflow, r.Node, r.Status, stuck)
 			return false, nil
 		}

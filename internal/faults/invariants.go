@@ -97,8 +97,12 @@ func leftOf(t *Trial) (*left, error) {
 }
 
 func (l *left) commandsKept() (broken []string) {
-	if !slices.ContainsFunc(l.runs, func(r store.Run) bool { return r.ID == l.t.Run }) {
-		return []string{"the run that was started is gone: " + l.t.Run}
+	for _, o := range l.t.Orders {
+		if !slices.ContainsFunc(l.runs, func(r store.Run) bool { return r.ID == o.Run }) {
+			broken = append(broken, fmt.Sprintf("the run %s that was started as %q is gone", o.Run, o.Job.Path))
+		} else if rec := l.recs[o.Run]; !o.cancelled.IsZero() && rec.Status != pawl.StatusCancelled {
+			broken = append(broken, fmt.Sprintf("the run %q was cancelled, and is %s", o.Job.Path, rec.Status))
+		}
 	}
 	for id, want := range l.t.acks.answers {
 		qs, err := l.t.Store.Questions(l.ctx, everything, store.Filter{Question: id}, store.Page{})
@@ -109,9 +113,6 @@ func (l *left) commandsKept() (broken []string) {
 		if err != nil || len(qs) != 1 || string(row.Answer) != want {
 			broken = append(broken, fmt.Sprintf("question %s was answered with %s, and has %s (%v)", id, want, row.Answer, err))
 		}
-	}
-	if rec := l.recs[l.t.Run]; !l.t.acks.cancel.IsZero() && rec.Status != pawl.StatusCancelled {
-		broken = append(broken, fmt.Sprintf("the run was cancelled, and is %s", rec.Status))
 	}
 	return broken
 }
@@ -199,14 +200,16 @@ func (l *left) answersOnce() (broken []string) {
 }
 
 func (l *left) cancelFinal() (broken []string) {
-	at := l.t.acks.cancel
-	if at.IsZero() {
-		return nil
+	at := map[string]time.Time{}
+	for _, o := range l.t.Orders {
+		if !o.cancelled.IsZero() {
+			at[o.Run] = o.cancelled
+		}
 	}
-	grace := 2*l.t.Lease + l.t.Lease/2 // a worker that stood still for two leases sees it when it goes on
+	grace := 2*l.t.Lease + l.t.Lease/2 + l.t.Slack // a worker that stood still for two leases sees it when it goes on
 	for _, b := range l.t.World.begun() {
-		if b.run == l.t.Run && b.at.After(at.Add(grace)) {
-			broken = append(broken, fmt.Sprintf("node %s began %s after the run was cancelled", b.node, b.at.Sub(at).Round(time.Millisecond)))
+		if cancelled, was := at[b.run]; was && b.at.After(cancelled.Add(grace)) {
+			broken = append(broken, fmt.Sprintf("node %s began %s after the run was cancelled", b.node, b.at.Sub(cancelled).Round(time.Millisecond)))
 		}
 	}
 	return broken
@@ -282,6 +285,9 @@ func (l *left) eventsWhole() (broken []string) {
 				hole = true
 				broken = append(broken, fmt.Sprintf("run %s: event %d does not come", r.Workflow, next))
 			}
+		}
+		if got, followed := l.t.seen[r.ID]; followed && l.recs[r.ID].Attempt == 1 && got != int64(len(l.rows[r.ID][store.Event])) {
+			broken = append(broken, fmt.Sprintf("run %s: who has followed it was given %d events of %d", r.Workflow, got, len(l.rows[r.ID][store.Event])))
 		}
 		last := 0
 		for _, row := range l.rows[r.ID][store.Event] {

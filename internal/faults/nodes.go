@@ -26,9 +26,9 @@ func (g *GraphPlan) node(to *graph, w *World, i int, later *[]*graph) pawl.Node[
 	case kindEach:
 		return pawl.Each(to, name, n.child.build(w, later), n.fan(name))
 	case kindFlaky:
-		o.Retry = pawl.Retry{Max: n.n, First: max(n.takes/2, 200*time.Millisecond)}
+		o.Retry = pawl.Retry{Max: n.n, First: max(n.takes/2, n.lasts(200*time.Millisecond))}
 	case kindBroken:
-		o.Retry = pawl.Retry{Max: n.n - 1, First: 100 * time.Millisecond}
+		o.Retry = pawl.Retry{Max: n.n - 1, First: n.lasts(100 * time.Millisecond)}
 	case kindCosts:
 		o.Costs = pawl.Budget{"fuel": 1}
 	default:
@@ -89,7 +89,7 @@ func (n nodePlan) body(w *World) body {
 		return n.asks
 	case kindSleep:
 		return func(ctx context.Context, s State) (State, error) {
-			return s.mix("slept"), pawl.Sleep(ctx, "nap", n.takes+time.Second)
+			return s.mix("slept"), pawl.Sleep(ctx, "nap", n.takes+n.lasts(time.Second))
 		}
 	case kindFlaky, kindBroken:
 		return n.fails(w)
@@ -160,7 +160,7 @@ func (n nodePlan) asks(ctx context.Context, s State) (State, error) {
 	for k := range n.n {
 		q := pawl.Question{Text: label(ctx, s, k), For: 240 * time.Hour}
 		if n.kind == kindSilent && k == n.n-1 {
-			q.Text, q.For = silent+q.Text, 20*time.Second
+			q.Text, q.For = silent+q.Text, n.lasts(20*time.Second)
 		}
 		a, err := pawl.Ask[uint32](ctx, fmt.Sprint("ask ", k), q)
 		if errors.Is(err, pawl.ErrDeadline) {
@@ -200,7 +200,7 @@ func (n nodePlan) stubborn(w *World) body {
 				err = &pawl.Error{Code: pawl.CodeUnavailable, Text: "busy"}
 			}
 			return r, err
-		}, pawl.CallOptions{Retry: pawl.Retry{Max: n.n, First: max(n.takes/4, 100*time.Millisecond)}})
+		}, pawl.CallOptions{Retry: pawl.Retry{Max: n.n, First: max(n.takes/4, n.lasts(100*time.Millisecond))}})
 		return s.mix(r), err
 	}
 }

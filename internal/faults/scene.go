@@ -135,7 +135,7 @@ func (s *Scene) Play() (*SceneResult, []string, error) {
 		if err != nil {
 			return err
 		}
-		out.Result = *l.result()
+		out.Result = *l.result(t.loose)
 		var want *Result
 		if s.Want != nil {
 			want = &s.Want.Result

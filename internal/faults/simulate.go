@@ -66,7 +66,7 @@ func Simulate(seed uint64, o Options) (r Report, err error) {
 	client := NewChance(seed+1, 2, Rates{Die: 40, Refuse: 40, Lose: 60, Read: 10})
 	fork := rng.IntN(5) == 0
 	t, err := simulated(plan, o, workers, client, rng, func(t *Trial) error {
-		if plan.tight || t.acks.tried || t.acks.again {
+		if plan.tight || t.Orders[0].loose() {
 			want = nil
 		}
 		if r.Broken = Check(t, want); len(r.Broken) > 0 || !fork {
@@ -133,7 +133,7 @@ func simulated(plan *GraphPlan, o Options, workers, client Plan, rng *rand.Rand,
 	if rng != nil {
 		t.Staff = 1 + rng.IntN(2)
 		if rng.IntN(6) == 0 {
-			t.Cancel = time.Duration(1 + rng.IntN(int(20*time.Second)))
+			t.Orders = []*Order{{Cancel: time.Duration(1 + rng.IntN(int(20*time.Second)))}}
 		}
 	}
 	return t, t.Play()

@@ -106,6 +106,14 @@ func (s *Store) alive() error {
 	}
 }
 
+// stop has the process stand still for two leases.
+func (s *Store) stop() {
+	s.Seen.died(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until = time.Now().Add(2*s.Lease + s.Lease/4)
+}
+
 // hit is the death at a point.
 func (s *Store) hit(kinds []Operation, p Position) error {
 	s.Seen.died(s)
@@ -142,19 +150,16 @@ func (s *Store) write(w write, call, poisoned func() error) error {
 		s.Seen.fault()
 		return store.ErrUnknown
 	case Stall:
-		s.Seen.died(s)
-		s.mu.Lock()
-		s.until = time.Now().Add(2*s.Lease + s.Lease/4)
-		s.mu.Unlock()
+		s.stop()
 		if err := s.alive(); err != nil {
 			return err
 		}
 	case Pass, DieAfter, LoseAfter:
 	}
-	check := s.Seen.before(w)
+	check := s.Seen.before(s, w)
 	err := call()
+	check(err)
 	if err == nil {
-		check(s)
 		if len(w.create)+len(w.apply) > 0 || w.batch != nil {
 			s.Seen.ring()
 		}
@@ -213,10 +218,10 @@ func (s *Store) Append(ctx context.Context, l store.Lease, b store.Batch) (r sto
 	return r, nil
 }
 
-// Claim leases runs. It is a claim to the plan only where there is one to be had.
+// Claim leases runs. It is a claim to the plan only where there is one to be had; one in which nothing happens is not asked.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (rs []store.Run, next time.Duration, err error) {
 	w := write{}
-	if c.Max > 0 && s.alive() == nil {
+	if _, calm := s.Plan.(Calm); !calm && c.Max > 0 && s.alive() == nil {
 		look := c
 		look.Max = 0
 		if _, next, err := s.Real.Claim(ctx, look); err == nil && next == 0 {
@@ -224,9 +229,10 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (rs []store.Run, next 
 		}
 	}
 	err = s.write(w, func() (err error) {
+		check := s.Seen.claiming()
 		rs, next, err = s.Real.Claim(ctx, c)
 		if err == nil {
-			s.Seen.claimed(s, rs)
+			check(s, rs)
 		}
 		return err
 	}, nil)

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write testdata/told.txt anew")
 func TestToldAlike(t *testing.T) {
 	const file = "testdata/told.txt"
 	if *update {
-		if err := os.WriteFile(file, []byte(told(t, backends()[0])), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(story(t, backends()[0])), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,7 +29,7 @@ func TestToldAlike(t *testing.T) {
 	}
 	want := strings.Split(string(text), "\n")
 	onEach(t, func(t *testing.T, b backend) {
-		got := strings.Split(told(t, b), "\n")
+		got := strings.Split(story(t, b), "\n")
 		for i := range min(len(got), len(want)) {
 			if got[i] != want[i] {
 				t.Fatalf("line %d goes otherwise (go test -update writes it anew):\n%s\nwant\n%s", i+1, got[i], want[i])
@@ -42,7 +42,7 @@ func TestToldAlike(t *testing.T) {
 }
 
 // told plays the story on a store.
-func told(t *testing.T, b backend) (text string) {
+func story(t *testing.T, b backend) (text string) {
 	t.Helper()
 	bubble(t, func() {
 		s, _, err := b.open(t)

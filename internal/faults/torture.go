@@ -38,10 +38,10 @@ func (s *Score) broke(seed uint64, broken ...string) {
 // Torture plays layers again and again with fresh seeds. Bubble plays a function in virtual time; what is played is as long as
 // the developer likes, so nothing here knows a test.
 type Torture struct {
-	Folder string
-	Stores []string // memory, sqlite, postgres
-	Server string   // the address of a Postgres
-	Bubble func(func())
+	Folder   string
+	Stores   []string // memory, sqlite, postgres
+	Postgres Server   // where postgres is one of them
+	Bubble   func(func())
 
 	scores []*Score
 	calm   map[string]*SceneResult
@@ -68,7 +68,7 @@ func (x *Torture) open(kind string, seed uint64) (store.Store, func(bool), error
 	case "memory":
 		return memory.New(), nil, nil
 	case "postgres":
-		return OpenPostgres(context.Background(), x.Server)
+		return OpenPostgres(context.Background(), x.Postgres.URL)
 	}
 	name, d, err := Wired("sqlite")
 	if err != nil {
@@ -84,6 +84,12 @@ func (x *Torture) open(kind string, seed uint64) (store.Store, func(bool), error
 func (x *Torture) Round(seed uint64) error {
 	defer func() { _ = os.RemoveAll(filepath.Join(x.Folder, fmt.Sprint(seed))) }()
 	for _, kind := range x.Stores {
+		if kind == "postgres" {
+			if err := x.chaos(seed); err != nil {
+				return err
+			}
+			continue
+		}
 		plays := uint64(20)
 		if kind != "memory" {
 			plays = 3
@@ -192,6 +198,26 @@ func (x *Torture) history(kind string, seed uint64) {
 	if broken != "" {
 		s.broke(seed, broken)
 	}
+}
+
+func (x *Torture) chaos(seed uint64) (err error) {
+	s := x.score("chaos", "postgres")
+	c := &Chaos{Seed: seed, Server: x.Postgres}
+	if x.Bubble(func() { err = c.Calm() }); err != nil {
+		return err
+	}
+	r, err := c.Play(context.Background())
+	if err != nil {
+		return err
+	}
+	if s.Trials++; r.Invalid != "" {
+		s.Invalid++
+	}
+	for _, n := range r.Harms {
+		s.Faults += n
+	}
+	s.broke(seed, r.Broken...)
+	return nil
 }
 
 func (x *Torture) power(seed uint64) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,27 +14,56 @@ import (
 	"pawl/store"
 )
 
-// Trial is one run of a workflow, played on one store by a client and some workers while things break.
+// Order is a run that the client wants.
+type Order struct {
+	Flow   int           // of the trial's flows
+	Job    Job           // its path is the order's own; empty: the same for all trials
+	After  time.Duration // start it then
+	Cancel time.Duration // cancel it so long after its start; 0: never
+
+	Run       string    // known when it is started
+	began     time.Time // acknowledged
+	cancelled time.Time // acknowledged
+	tried     bool      // to cancel
+	again     bool      // a start whose outcome was unknown found the run failed already, and began its next attempt
+}
+
+// loose reports whether the run may end otherwise than on a calm day.
+func (o *Order) loose() bool { return o.tried || o.again }
+
+// owns tells what belongs to the order by its path: runs by theirs, and effects by their label.
+func (o *Order) owns(path string) bool {
+	rest, ok := strings.CutPrefix(path, o.Job.Path)
+	return ok && (rest == "" || rest[0] == '/' || rest[0] == ':')
+}
+
+// loose reports whether a path belongs to an order whose run may end otherwise.
+func (t *Trial) loose(path string) bool {
+	return slices.ContainsFunc(t.Orders, func(o *Order) bool { return o.loose() && o.owns(path) })
+}
+
+// Trial is one or more runs of workflows, played on one store by a client and some workers while things break.
 type Trial struct {
-	Store   store.Store // the real one; it stays open
+	Store   store.Store                          // the real one; it stays open
+	Open    func(place int) (store.Store, error) // what a process opens for itself; the client's place is Staff. nil: all share Store
 	Cut     func(on bool)
 	Told    bool  // see Store.Told
+	Follow  bool  // read the events of each order's run while things break
 	Plant   Plant // a bug; what is under the processes is in Store already
 	World   *World
 	Seen    *Witness
-	Flows   []*pawl.Workflow // the first one is started
-	Job     Job              // with this input; without a path: the same for all trials
-	Workers Plan             // of all workers together
-	Client  Plan             // of the client; it begins again after each death
-	Staff   int              // workers at once
+	Flows   []*pawl.Workflow
+	Orders  []*Order // none: one of the first flow
+	Workers Plan     // of all workers together
+	Client  Plan     // of the client; it begins again after each death
+	Staff   int      // workers at once
 	Lease   time.Duration
-	Within  time.Duration        // the longest that a run may take
-	Cancel  time.Duration        // cancel it then; 0: never
+	Slack   time.Duration        // what a busy machine may be late, where time is real
+	Within  time.Duration        // the longest that all may take
 	Before  func(t *Trial) error // with nobody there yet
-	During  func(t *Trial) error // with workers there, before the run is started
-	After   func(t *Trial) error // when the run has ended, with workers and client still there
+	During  func(t *Trial) error // with workers there, before a run is started
+	After   func(t *Trial) error // when all runs have ended, with workers and client still there
 
-	Run string // known when it is started
 	ctx context.Context
 	end context.CancelFunc
 
@@ -42,6 +73,8 @@ type Trial struct {
 	hired   []*hired
 	acks    acks
 	since   map[string]time.Time // runs that nothing will move, from when on
+	seen    map[string]int64     // the last event that was followed, by run
+	readers sync.WaitGroup
 	stop    chan struct{}
 	wg      sync.WaitGroup
 }
@@ -49,15 +82,13 @@ type Trial struct {
 // acks are the commands that the store has acknowledged.
 type acks struct {
 	answers  map[string]string // by question
-	tried    bool              // to cancel
-	again    bool              // a start whose outcome was unknown found the run failed already, and began its next attempt
-	cancel   time.Time
-	attempts int // to answer differently, that were refused
+	attempts int               // to answer differently, that were refused
 }
 
 // hired is a worker.
 type hired struct {
 	s      *Store
+	place  int
 	e      *engine.Engine
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -71,10 +102,13 @@ func (t *Trial) Play() (err error) {
 	if t.Within == 0 {
 		t.Within = 24 * time.Hour
 	}
-	if t.Job.Path == "" {
-		t.Job = Job{Path: "run", Sum: 1}
+	if len(t.Orders) == 0 {
+		t.Orders = []*Order{{}}
 	}
-	t.acks.answers, t.since, t.stop = map[string]string{}, map[string]time.Time{}, make(chan struct{})
+	if o := t.Orders[0]; o.Job.Path == "" {
+		o.Job = Job{Path: "run", Sum: 1}
+	}
+	t.acks.answers, t.since, t.seen, t.stop = map[string]string{}, map[string]time.Time{}, map[string]int64{}, make(chan struct{})
 	t.ctx, t.end = context.WithTimeout(context.Background(), t.Within)
 	defer t.bury()
 	if t.Before != nil {
@@ -82,20 +116,18 @@ func (t *Trial) Play() (err error) {
 			return err
 		}
 	}
-	for range max(t.Staff, 1) {
-		t.wg.Go(t.employ)
+	for place := range max(t.Staff, 1) {
+		t.wg.Go(func() { t.employ(place) })
 	}
 	if t.During != nil {
 		if err := t.During(t); err != nil {
 			return err
 		}
 	}
-	if err := t.start(); err != nil {
-		return err
-	}
 	if err := t.attend(); err != nil {
 		return err
 	}
+	t.readers.Wait() // the runs have ended, and so do their events
 	if t.After != nil {
 		return t.After(t)
 	}
@@ -106,9 +138,15 @@ func (t *Trial) config() engine.Config {
 	return engine.Config{Lease: t.Lease, Poll: t.Lease / 3, Around: t.Plant.Around}
 }
 
-// Process makes a store as a new process sees it.
-func (t *Trial) Process(p Plan) *Store {
-	return &Store{Real: t.Store, Plan: p, Seen: t.Seen, Lease: t.Lease, Cut: t.Cut, Told: t.Told}
+// process makes a store as a new process sees it.
+func (t *Trial) process(place int, p Plan) (*Store, error) {
+	s := &Store{Real: t.Store, Plan: p, Seen: t.Seen, Lease: t.Lease, Cut: t.Cut, Told: t.Told}
+	if t.Open == nil {
+		return s, nil
+	}
+	var err error
+	s.Real, err = t.Open(place)
+	return s, err
 }
 
 // over is what the engine of a process sees of its store.
@@ -119,17 +157,22 @@ func (t *Trial) over(s store.Store) store.Store {
 	return t.Plant.Over(s)
 }
 
-// employ keeps one place filled: when a worker dies another one is hired a moment later.
-func (t *Trial) employ() {
+// employ keeps one place filled: when a worker dies, or cannot begin, another one is hired a moment later.
+func (t *Trial) employ(place int) {
 	for {
-		h, err := t.hire()
-		if err != nil {
-			t.Seen.violation("a worker cannot be hired: %v", err)
+		h, err := t.hire(place)
+		switch {
+		case err == nil:
+			select {
+			case <-h.s.Dead():
+			case <-h.done:
+			case <-t.stop:
+				return
+			}
+		case t.ctx.Err() != nil:
 			return
-		}
-		select {
-		case <-h.s.Dead():
-		case <-t.stop:
+		case !errors.Is(err, store.ErrUnavailable):
+			t.Seen.violation("a worker cannot be hired: %v", err)
 			return
 		}
 		if wait(t.ctx, t.Lease/5) != nil {
@@ -138,9 +181,12 @@ func (t *Trial) employ() {
 	}
 }
 
-func (t *Trial) hire() (*hired, error) {
-	h := &hired{s: t.Process(t.Workers), done: make(chan struct{})}
-	var err error
+func (t *Trial) hire(place int) (*hired, error) {
+	s, err := t.process(place, t.Workers)
+	if err != nil {
+		return nil, err
+	}
+	h := &hired{s: s, place: place, done: make(chan struct{})}
 	if h.e, err = engine.New(t.over(h.s), t.Flows, t.config()); err != nil {
 		return nil, err
 	}
@@ -166,6 +212,7 @@ func (t *Trial) bury() {
 	}
 	t.end()
 	t.wg.Wait()
+	t.readers.Wait()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, h := range t.hired {
@@ -185,10 +232,34 @@ func (t *Trial) bury() {
 	}
 	for _, h := range t.hired {
 		<-h.done
+		t.closes(h.s)
 	}
 	for _, o := range t.offices {
 		o.Bury()
+		t.closes(o)
 	}
+}
+
+// closes lets go of what a process has opened for itself.
+func (t *Trial) closes(s *Store) {
+	if t.Open == nil {
+		return
+	}
+	if err := s.Real.Close(); err != nil {
+		t.Seen.violation("I11: a store cannot be closed: %v", err)
+	}
+}
+
+// at is the store of whoever has a place now; nil: nobody.
+func (t *Trial) at(place int) (s *Store) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, h := range t.hired {
+		if h.place == place {
+			s = h.s
+		}
+	}
+	return s
 }
 
 // office is the client's process: a new one after each death.
@@ -203,7 +274,10 @@ func (t *Trial) office() (*Store, pawl.Runs, error) {
 			return o, t.desk, nil
 		}
 	}
-	s := t.Process(t.Client)
+	s, err := t.process(t.Staff, t.Client)
+	if err != nil {
+		return nil, nil, err
+	}
 	t.offices = append(t.offices, s)
 	e, err := engine.New(t.over(s), t.Flows, t.config())
 	if err != nil {
@@ -220,6 +294,9 @@ var all = pawl.Caller{User: "ann", Scopes: []string{pawl.ScopeAll}}
 func (t *Trial) Command(do func(context.Context, pawl.Runs) error) error {
 	for t.ctx.Err() == nil {
 		s, rs, err := t.office()
+		if errors.Is(err, store.ErrUnavailable) && wait(t.ctx, 200*time.Millisecond) == nil {
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,28 +22,39 @@ type Witness struct {
 	bells  map[chan struct{}]bool
 	faults int
 	deaths int
-	last   time.Time // of them
-	flight int       // the most steps that were under way at a fault, over all processes
-	stale  int       // writes of a lost epoch that were refused
+	last   time.Time                  // when one of them died, or what was broken was whole again
+	flight int                        // the most steps that were under way at a fault, over all processes
+	stale  int                        // writes of an epoch that was lost before they were made
+	under  map[*Store]map[*asked]bool // what each process has asked and not been told
+
+	unknown, refused int // writes whose outcome was unknown, and that were refused as stale, by the real store
 }
 
 // NewWitness makes one.
 func NewWitness() *Witness {
-	return &Witness{epochs: map[string]int64{}, hands: map[*Store]map[string]int64{}, points: map[Point]int{}, bells: map[chan struct{}]bool{}}
+	return &Witness{epochs: map[string]int64{}, hands: map[*Store]map[string]int64{}, points: map[Point]int{}, bells: map[chan struct{}]bool{},
+		under: map[*Store]map[*asked]bool{}}
 }
 
-func (w *Witness) claimed(s *Store, rs []store.Run) {
+// claiming notes how things stand before a claim; what it gives is called with what was claimed. An epoch that somebody had before
+// the claim was asked must not be given out again. Two claims under way at once may be answered in either order.
+func (w *Witness) claiming() func(*Store, []store.Run) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.hands[s] == nil {
-		w.hands[s] = map[string]int64{}
-	}
-	for _, r := range rs {
-		if r.Epoch <= w.epochs[r.ID] {
-			w.broken = append(w.broken, fmt.Sprintf("I10: run %s was given out with epoch %d after epoch %d", r.ID, r.Epoch, w.epochs[r.ID]))
+	known := maps.Clone(w.epochs)
+	return func(s *Store, rs []store.Run) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.hands[s] == nil {
+			w.hands[s] = map[string]int64{}
 		}
-		w.epochs[r.ID] = max(w.epochs[r.ID], r.Epoch)
-		w.hands[s][r.ID] = r.Epoch
+		for _, r := range rs {
+			if r.Epoch <= known[r.ID] {
+				w.broken = append(w.broken, fmt.Sprintf("I10: run %s was given out with epoch %d after epoch %d", r.ID, r.Epoch, known[r.ID]))
+			}
+			w.epochs[r.ID] = max(w.epochs[r.ID], r.Epoch)
+			w.hands[s][r.ID] = r.Epoch
+		}
 	}
 }
 
@@ -60,24 +72,40 @@ func (wr write) owned() map[string]int64 {
 	return out
 }
 
-// before notes how things stand before a call; what it gives is called when the store has accepted it. A holder whose epoch
-// had been overtaken before it even asked must not be accepted, whatever happened meanwhile.
-func (w *Witness) before(wr write) func(*Store) {
-	own := wr.owned()
+// asked is a call that writes, under way.
+type asked struct {
+	own       map[string]int64 // see owned
+	overtaken map[string]int64 // those of them that somebody else had been given before the call could reach the store
+}
+
+// before notes how things stand before a call; what it gives is called with what the store has said. A holder whose epoch had been
+// overtaken before it even asked must not be accepted, whatever happened meanwhile.
+func (w *Witness) before(s *Store, wr write) func(error) {
+	a := &asked{own: wr.owned(), overtaken: map[string]int64{}}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	overtaken := map[string]int64{}
-	for run, epoch := range own {
-		if now := w.epochs[run]; now > epoch {
-			overtaken[run] = now
-			w.stale++
-		}
+	if w.overtakes(a) {
+		w.stale++
 	}
-	return func(s *Store) {
+	if w.under[s] == nil {
+		w.under[s] = map[*asked]bool{}
+	}
+	w.under[s][a] = true
+	return func(err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		for run, now := range overtaken {
-			w.broken = append(w.broken, fmt.Sprintf("I10: a write to run %s with epoch %d was accepted after epoch %d was given out", run, own[run], now))
+		delete(w.under[s], a)
+		switch {
+		case errors.Is(err, store.ErrUnknown):
+			w.unknown++
+		case errors.Is(err, store.ErrStale):
+			w.refused++
+		}
+		if err != nil {
+			return
+		}
+		for run, now := range a.overtaken {
+			w.broken = append(w.broken, fmt.Sprintf("I10: a write to run %s with epoch %d was accepted after epoch %d was given out", run, a.own[run], now))
 		}
 		for _, c := range wr.apply {
 			switch {
@@ -87,6 +115,34 @@ func (w *Witness) before(wr write) func(*Store) {
 				delete(w.hands[s], c.Run)
 			}
 		}
+	}
+}
+
+// overtakes notes which runs of a call somebody else has by now.
+func (w *Witness) overtakes(a *asked) bool {
+	for run, epoch := range a.own {
+		if now := w.epochs[run]; now > epoch {
+			a.overtaken[run] = now
+		}
+	}
+	return len(a.overtaken) > 0
+}
+
+// paused notes which calls of a process are under way when its line is closed; what it gives is called before the line is opened
+// again. Whatever was asked in between has not reached the store yet, and counts as if it were asked only now.
+func (w *Witness) paused(s *Store) (opened func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	perhaps := maps.Clone(w.under[s])
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for a := range w.under[s] {
+			if !perhaps[a] && w.overtakes(a) {
+				w.stale++
+			}
+		}
+		w.last = time.Now()
 	}
 }
 
@@ -151,6 +207,20 @@ func (w *Witness) calmFrom(lease time.Duration) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.last.Add(2*lease + lease/2)
+}
+
+// Outcomes is how many writes the real store has called unknown, and how many stale.
+func (w *Witness) Outcomes() (unknown, stale int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unknown, w.refused
+}
+
+// calmed says that what was broken is whole again.
+func (w *Witness) calmed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = time.Now()
 }
 
 // Stale is how often a holder whose epoch had been overtaken tried to write.

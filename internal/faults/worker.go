@@ -13,6 +13,7 @@ import (
 	"pawl"
 	"pawl/engine"
 	"pawl/store"
+	"pawl/store/postgres"
 	"pawl/store/sqlite"
 )
 
@@ -37,20 +38,24 @@ func quickPlan() *GraphPlan {
 	return g
 }
 
-// Worker is the whole of a process that is killed: it works what is due in a database until it is told to stop, notes effects
-// in a file, and says on out when the store refuses one of its writes as stale.
-func Worker(ctx context.Context, path, ledger string, out io.Writer) error {
-	f, err := os.OpenFile(ledger, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+// Worker is the whole of a process that is killed or stopped: it works what is due in a store until it is told to stop, notes
+// effects in a file, and says on out when the store refuses one of its writes as stale.
+func Worker(ctx context.Context, address, ledger string, out io.Writer) error {
+	f, err := openLedger(ledger)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+	s, err := openAt(ctx, address)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	e, _, err := quickEngine(&refusals{Store: s, out: out}, f)
+	ws, err := Quick(f)
+	if err != nil {
+		return err
+	}
+	e, err := engine.New(&refusals{Store: s, out: out}, ws, shortly())
 	if err != nil {
 		return err
 	}
@@ -58,15 +63,23 @@ func Worker(ctx context.Context, path, ledger string, out io.Writer) error {
 	return e.Work(ctx)
 }
 
-func quickEngine(s store.Store, ledger io.Writer) (*engine.Engine, []*pawl.Workflow, error) {
+func openLedger(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}
+
+// openAt opens a store at the address of a Postgres, or at a path of SQLite's.
+func openAt(ctx context.Context, address string) (store.Store, error) {
+	if strings.HasPrefix(address, "postgres:") {
+		return postgres.Open(ctx, address, postgres.Options{Conns: 6})
+	}
+	return sqlite.Open(ctx, address, sqlite.Options{})
+}
+
+// Quick are the workflows of a process that is killed: quick is what is started of them. Effects are noted on ledger.
+func Quick(ledger io.Writer) ([]*pawl.Workflow, error) {
 	w := NewWorld(NewWitness())
 	w.ledger = ledger
-	ws, err := quickPlan().Workflows(w)
-	if err != nil {
-		return nil, nil, err
-	}
-	e, err := engine.New(s, ws, shortly())
-	return e, ws, err
+	return quickPlan().Workflows(w)
 }
 
 // refusals says when a write is refused as stale.

@@ -29,26 +29,16 @@ const (
 // Main runs the tests of a package beside a server that they share, and returns what to exit with. It is for law tests: the
 // server does not sync.
 func Main(m *testing.M) int {
-	address, remove, err := Find()
-	if err != nil {
-		_ = os.Setenv(missing, err.Error())
-		return m.Run()
+	if os.Getenv(given) == "" {
+		s, err := New(false)
+		if err != nil {
+			_ = os.Setenv(missing, err.Error())
+			return m.Run()
+		}
+		defer s.Remove()
+		_ = os.Setenv(given, s.URL())
 	}
-	defer remove()
-	_ = os.Setenv(given, address)
 	return m.Run()
-}
-
-// Find is for what is no test: the address of the server that is named, or of one that was started and that remove removes.
-func Find() (address string, remove func(), err error) {
-	if address = os.Getenv(given); address != "" {
-		return address, func() {}, nil
-	}
-	s, err := start(false)
-	if err != nil {
-		return "", nil, err
-	}
-	return s.URL(), s.remove, nil
 }
 
 // URL is the address of the shared server. Without one the test is skipped.
@@ -68,14 +58,14 @@ func URL(t testing.TB) string {
 // Start starts a server of the test's own, which syncs what it commits if durable, and removes it after the test.
 func Start(t testing.TB, durable bool) *Server {
 	t.Helper()
-	s, err := start(durable)
-	if errors.Is(err, errMissing) {
+	s, err := New(durable)
+	if errors.Is(err, ErrMissing) {
 		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.remove)
+	t.Cleanup(s.Remove)
 	return s
 }
 
@@ -110,7 +100,8 @@ func In(address, schema string) string {
 	return u.String()
 }
 
-var errMissing = errors.New("not installed: postgres")
+// ErrMissing says that this machine has no Postgres.
+var ErrMissing = errors.New("not installed: postgres")
 
 // Server is a server of the tests' own.
 type Server struct {

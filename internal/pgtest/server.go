@@ -33,10 +33,11 @@ func program() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", errMissing
+	return "", ErrMissing
 }
 
-func start(durable bool) (s *Server, err error) {
+// New starts a server, which syncs what it commits if durable. Where no test sees to its end, Remove does.
+func New(durable bool) (s *Server, err error) {
 	s = &Server{durable: durable}
 	if s.bin, err = program(); err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func start(durable bool) (s *Server, err error) {
 	}
 	defer func() {
 		if err != nil {
-			s.remove()
+			s.Remove()
 		}
 	}()
 	if err := s.run("initdb", "-D", s.data(), "-U", "pawl", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
@@ -61,7 +62,7 @@ func start(durable bool) (s *Server, err error) {
 	if s.port, err = freePort(); err != nil {
 		return nil, err
 	}
-	err = s.up()
+	err = s.Up()
 	return s, err
 }
 
@@ -77,7 +78,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-func (s *Server) up() error {
+// Up starts the server again at the same address.
+func (s *Server) Up() error {
 	sync := "off"
 	if s.durable {
 		sync = "on"
@@ -89,21 +91,13 @@ func (s *Server) up() error {
 	return s.run("pg_ctl", "-D", s.data(), "-l", filepath.Join(s.dir, "log"), "-w", "-t", "60", "-o", options, "start")
 }
 
-// Up starts the server again at the same address.
-func (s *Server) Up(t testing.TB) {
-	t.Helper()
-	if err := s.up(); err != nil {
-		t.Fatal(err)
-	}
+// Crash stops the server without a goodbye, as a cut of its power would for those who are connected.
+func (s *Server) Crash() error {
+	return s.run("pg_ctl", "-D", s.data(), "-m", "immediate", "-w", "stop")
 }
 
-// Crash stops the server without a goodbye, as a cut of its power would for those who are connected.
-func (s *Server) Crash(t testing.TB) {
-	t.Helper()
-	if err := s.run("pg_ctl", "-D", s.data(), "-m", "immediate", "-w", "stop"); err != nil {
-		t.Fatal(err)
-	}
-}
+// Remove stops the server and removes all that it has.
+func (s *Server) Remove() { s.remove() }
 
 // guard is a shell that removes the server when the tests have ended, also where they were killed: its input ends then.
 func (s *Server) guard() error {

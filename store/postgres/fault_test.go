@@ -100,12 +100,12 @@ func TestFaultServerCrash(t *testing.T) {
 	for range 2 {
 		before := n.acknowledged.Load()
 		soon(t, "writes", func() bool { return n.acknowledged.Load() > before+200 })
-		server.Crash(t)
+		must(t, server.Crash())
 		soon(t, "a refusal", func() bool { return n.unavailable.Load() > 0 })
 		if _, err := s.Get(t.Context(), all, "r"); !errors.Is(err, store.ErrUnavailable) {
 			t.Error(err)
 		}
-		server.Up(t)
+		must(t, server.Up())
 	}
 	before := n.acknowledged.Load()
 	soon(t, "writes after the crash", func() bool { return n.acknowledged.Load() > before+100 })

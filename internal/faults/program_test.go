@@ -1,0 +1,53 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"testing"
+
+	"pawl/app"
+	"pawl/internal/faults"
+	"pawl/internal/pgtest"
+)
+
+// TestMain makes this test binary a process that is killed, where it is called as one: a worker with short leases, or the program
+// that people start, with workflows whose effects are seen.
+func TestMain(m *testing.M) {
+	ledger := os.Getenv("FAULTS_LEDGER")
+	switch address := os.Getenv("FAULTS_WORKER"); {
+	case address != "":
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		ends(faults.Worker(ctx, address, ledger, os.Stdout))
+	case os.Getenv("FAULTS_PROGRAM") != "":
+		ends(program(ledger))
+	}
+	os.Exit(pgtest.Main(m))
+}
+
+func program(ledger string) error {
+	f, err := os.OpenFile(ledger, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	ws, err := faults.Quick(f)
+	if err != nil {
+		return err
+	}
+	var lines []app.Workflow
+	for _, w := range ws {
+		lines = append(lines, app.Built(w))
+	}
+	app.Main(lines...)
+	return nil
+}
+
+func ends(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
