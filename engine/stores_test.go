@@ -1,0 +1,69 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"pawl/internal/pgtest"
+	"pawl/store"
+	"pawl/store/memory"
+	"pawl/store/postgres"
+	"pawl/store/sqlite"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// opener makes what opens fresh stores. In virtual time it is called outside the bubble, and what it gives inside.
+type opener func(t *testing.T) func() store.Store
+
+func onMemory(*testing.T) func() store.Store { return func() store.Store { return memory.New() } }
+
+// onSQLite opens each store on a file of its own; where there is a disk in memory, on that: no power is cut here.
+func onSQLite(t *testing.T) func() store.Store {
+	dir, err := os.MkdirTemp("/dev/shm", "pawl")
+	if err == nil {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+	} else {
+		dir = t.TempDir()
+	}
+	n := 0
+	return func() store.Store {
+		n++
+		s, err := sqlite.Open(context.Background(), filepath.Join(dir, string(rune('a'+n))+".db"), sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+}
+
+// onPostgres opens one store in a schema of its own.
+func onPostgres(t *testing.T) func() store.Store {
+	address := pgtest.URL(t)
+	s, _ := openPostgres(t, address)
+	return func() store.Store { return s }
+}
+
+func openPostgres(t *testing.T, address string) (s *postgres.Store, schema string) {
+	t.Helper()
+	schema = pgtest.Schema(t, address)
+	s, err := postgres.Open(context.Background(), address, postgres.Options{Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s, schema
+}
+
+// onStores checks something in virtual time on every store there is: Postgres too, whose server is a real one and no part of the
+// bubble.
+func onStores(t *testing.T, check func(t *testing.T, open opener)) {
+	for _, kind := range []struct {
+		name string
+		open opener
+	}{{"memory", onMemory}, {"sqlite", onSQLite}, {"postgres", onShore}} {
+		t.Run(kind.name, func(t *testing.T) { check(t, kind.open) })
+	}
+}
