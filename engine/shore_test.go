@@ -95,6 +95,13 @@ func (s *shore) show(now int64) error {
 	return nil
 }
 
+// admin has a statement carried out on a connection beside the store's, and reads its one value.
+func (s *shore) admin(ctx context.Context, query string, value any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn.QueryRow(ctx, query).Scan(value)
+}
+
 // write carries a call over that changes runs, and tells the watchers.
 func (s *shore) write(ctx context.Context, f func(context.Context) error) error {
 	err := s.over(ctx, f)

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -20,6 +22,12 @@ type opener func(t *testing.T) func() store.Store
 
 func onMemory(*testing.T) func() store.Store { return func() store.Store { return memory.New() } }
 
+// filed is a store on a file that a test may look into.
+type filed struct {
+	store.Store
+	path string
+}
+
 // onSQLite opens each store on a file of its own; where there is a disk in memory, on that: no power is cut here.
 func onSQLite(t *testing.T) func() store.Store {
 	dir, err := os.MkdirTemp("/dev/shm", "pawl")
@@ -31,11 +39,12 @@ func onSQLite(t *testing.T) func() store.Store {
 	n := 0
 	return func() store.Store {
 		n++
-		s, err := sqlite.Open(context.Background(), filepath.Join(dir, string(rune('a'+n))+".db"), sqlite.Options{})
+		path := filepath.Join(dir, fmt.Sprint(n, ".db"))
+		s, err := sqlite.Open(context.Background(), path, sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s
+		return &filed{s, path}
 	}
 }
 
@@ -66,4 +75,24 @@ func onStores(t *testing.T, check func(t *testing.T, open opener)) {
 	}{{"memory", onMemory}, {"sqlite", onSQLite}, {"postgres", onShore}} {
 		t.Run(kind.name, func(t *testing.T) { check(t, kind.open) })
 	}
+}
+
+// sum asks the database under the store for a number; memory has none.
+func (r *rig) sum(query string) (n int) {
+	r.Helper()
+	var err error
+	switch s := r.store.(type) {
+	case *filed:
+		var db *sql.DB
+		if db, err = sql.Open("sqlite", s.path); err == nil {
+			defer db.Close()
+			err = db.QueryRow(query).Scan(&n)
+		}
+	case *shore:
+		err = s.over(r.ctx, func(ctx context.Context) error { return s.admin(ctx, query, &n) })
+	}
+	if err != nil {
+		r.Fatal(err)
+	}
+	return n
 }
