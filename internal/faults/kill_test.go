@@ -19,34 +19,61 @@ import (
 
 	"pawl"
 	"pawl/engine"
+	"pawl/internal/pgtest"
 	"pawl/store"
 	"pawl/store/memory"
-	"pawl/store/sqlite"
 )
 
 // TestMain makes this test binary the worker that is killed, where it is called as one.
 func TestMain(m *testing.M) {
-	if path := os.Getenv("FAULTS_WORKER"); path != "" {
+	address, work := os.Getenv("FAULTS_WORKER"), Worker
+	if os.Getenv("FAULTS_ERRANDS") != "" {
+		work = errandWorker
+	}
+	if address != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		if err := Worker(ctx, path, path+".ledger", os.Stdout); err != nil {
+		if err := work(ctx, address, os.Getenv("FAULTS_EFFECTS"), os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	os.Exit(pgtest.Main(m))
+}
+
+// addresses give each kind of database that several processes can work on, made anew for a test.
+func addresses() map[string]func(t *testing.T) string {
+	return map[string]func(*testing.T) string{
+		"sqlite": func(t *testing.T) string { return filepath.Join(tempDir(t), "x.db") },
+		"postgres": func(t *testing.T) string {
+			server := pgtest.URL(t)
+			return pgtest.In(server, pgtest.Schema(t, server))
+		},
+	}
+}
+
+// onDatabases checks something on each of them.
+func onDatabases(t *testing.T, check func(t *testing.T, address func(*testing.T) string)) {
+	for name, address := range addresses() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, address)
+		})
+	}
 }
 
 // site is one database and the processes on it.
 type site struct {
 	*testing.T
-	path   string
-	store  store.Store
-	office *engine.Engine
-	flows  []*pawl.Workflow
-	want   *calm
-	begun  int
+	address string
+	effects string // where its workers tell what they do: the name of a file, or an address
+	errands bool   // whether they run errands
+	store   store.Store
+	office  *engine.Engine
+	flows   []*pawl.Workflow
+	want    *calm
+	begun   int
 }
 
 // proc is a worker in a process of its own.
@@ -99,20 +126,26 @@ func (c *calm) of(t *testing.T, path string) *Result {
 	return c.ends[path]
 }
 
-func newSite(t *testing.T, want *calm) *site {
-	s := &site{T: t, path: filepath.Join(tempDir(t), "x.db"), want: want}
-	st, err := sqlite.Open(context.Background(), s.path, sqlite.Options{})
+// database makes a site with nothing to do yet.
+func database(t *testing.T, address string) *site {
+	t.Helper()
+	st, err := openAt(context.Background(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	ledger, err := os.OpenFile(s.path+".ledger", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return &site{T: t, address: address, store: st}
+}
+
+func newSite(t *testing.T, address string, want *calm) *site {
+	s := database(t, address)
+	s.want, s.effects = want, filepath.Join(tempDir(t), "ledger")
+	ledger, err := os.OpenFile(s.effects, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Close() })
-	s.store = st
-	if s.office, s.flows, err = quickEngine(st, ledger); err != nil {
+	if s.office, s.flows, err = quickEngine(s.store, ledger); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -126,7 +159,10 @@ func (s *site) worker() *proc {
 		s.Fatal(err)
 	}
 	p := &proc{Cmd: exec.Command(self), done: make(chan struct{})}
-	p.Env = append(os.Environ(), "FAULTS_WORKER="+s.path)
+	p.Env = append(os.Environ(), "FAULTS_WORKER="+s.address, "FAULTS_EFFECTS="+s.effects)
+	if s.errands {
+		p.Env = append(p.Env, "FAULTS_ERRANDS=1")
+	}
 	p.Stdout, p.Stderr = p, p
 	if err := p.Start(); err != nil {
 		s.Fatal(err)
@@ -185,7 +221,7 @@ func (s *site) check() {
 	s.Helper()
 	w := NewWitness()
 	tr := &Trial{Store: s.store, Seen: w, World: NewWorld(w), Flows: s.flows, ctx: context.Background()}
-	if err := tr.World.ReadLedger(s.path + ".ledger"); err != nil {
+	if err := tr.World.ReadLedger(s.effects); err != nil {
 		s.Fatal(err)
 	}
 	want := &Result{Effects: map[string]int{}}
@@ -213,62 +249,66 @@ func (s *site) check() {
 // and by one that has been there all the while.
 func TestFaultKilled(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	rng := rand.New(rand.NewPCG(seed, 0))
-	kills, invalid, cycles := 0, 0, number("FAULTS_KILLS", 50)
 	want := &calm{}
-	for kills < cycles && !t.Failed() {
-		s := newSite(t, want)
-		for range 10 {
-			s.start(2)
-			p := s.worker()
-			s.soon("a run is held", func() bool { return s.held() > 0 || !s.live() })
-			time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
-			if s.held() == 0 {
-				invalid++
+	onDatabases(t, func(t *testing.T, address func(*testing.T) string) {
+		seed := uint64(time.Now().UnixNano())
+		rng := rand.New(rand.NewPCG(seed, 0))
+		kills, invalid, cycles := 0, 0, number("FAULTS_KILLS", 50)
+		for kills < cycles && !t.Failed() {
+			s := newSite(t, address(t), want)
+			for range 10 {
+				s.start(2)
+				p := s.worker()
+				s.soon("a run is held", func() bool { return s.held() > 0 || !s.live() })
+				time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
+				if s.held() == 0 {
+					invalid++
+				}
+				p.kill()
+				kills++
 			}
-			p.kill()
-			kills++
+			ctx, stop := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			if kills%20 == 0 {
+				go func() { done <- s.office.Work(ctx) }()
+			} else {
+				p := s.worker()
+				go func() { <-ctx.Done(); p.kill(); done <- nil }()
+			}
+			s.soon("all runs end", func() bool { return !s.live() })
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			s.check()
 		}
-		ctx, stop := context.WithCancel(context.Background())
-		done := make(chan error, 1)
-		if kills%20 == 0 {
-			go func() { done <- s.office.Work(ctx) }()
-		} else {
-			p := s.worker()
-			go func() { <-ctx.Done(); p.kill(); done <- nil }()
+		t.Logf("seed %d: %d kills, %d of them with nothing in hand", seed, kills, invalid)
+		if invalid*2 > kills {
+			t.Error("too many kills of idle workers")
 		}
-		s.soon("all runs end", func() bool { return !s.live() })
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		s.check()
-	}
-	t.Logf("seed %d: %d kills, %d of them with nothing in hand", seed, kills, invalid)
-	if invalid*2 > kills {
-		t.Error("too many kills of idle workers")
-	}
+	})
 }
 
 // TestFaultTwoRecoverers: two processes go on with what a killed one has left, while a third starts more.
 func TestFaultTwoRecoverers(t *testing.T) {
 	t.Parallel()
 	want := &calm{}
-	for range number("FAULTS_RECOVERIES", 10) {
-		s := newSite(t, want)
-		s.start(6)
-		p := s.worker()
-		s.soon("a run is held", func() bool { return s.held() > 0 })
-		p.kill()
-		a, b := s.worker(), s.worker()
-		for range 4 {
-			s.start(1)
-			time.Sleep(20 * time.Millisecond)
+	onDatabases(t, func(t *testing.T, address func(*testing.T) string) {
+		for range number("FAULTS_RECOVERIES", 10) {
+			s := newSite(t, address(t), want)
+			s.start(6)
+			p := s.worker()
+			s.soon("a run is held", func() bool { return s.held() > 0 })
+			p.kill()
+			a, b := s.worker(), s.worker()
+			for range 4 {
+				s.start(1)
+				time.Sleep(20 * time.Millisecond)
+			}
+			s.soon("all runs end", func() bool { return !s.live() })
+			a.kill()
+			b.kill()
+			s.check()
 		}
-		s.soon("all runs end", func() bool { return !s.live() })
-		a.kill()
-		b.kill()
-		s.check()
-	}
+	})
 }

@@ -14,44 +14,46 @@ import (
 func TestFaultPaused(t *testing.T) {
 	t.Parallel()
 	want := &calm{}
-	refused, invalid, pauses := 0, 0, number("FAULTS_PAUSES", 8)
-	for range pauses {
-		s := newSite(t, want)
-		s.start(4)
-		p := s.worker()
-		s.soon("runs are held", func() bool { return s.held() > 0 })
-		time.Sleep(10 * time.Millisecond)
-		if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2*Short + Short/4)
-		other := s.worker()
-		for range 200 { // one that stands still inside a transaction of SQLite's keeps all others from writing, too
-			if s.overtaken() {
-				break
+	onDatabases(t, func(t *testing.T, address func(*testing.T) string) {
+		refused, invalid, pauses := 0, 0, number("FAULTS_PAUSES", 8)
+		for range pauses {
+			s := newSite(t, address(t), want)
+			s.start(4)
+			p := s.worker()
+			s.soon("runs are held", func() bool { return s.held() > 0 })
+			time.Sleep(10 * time.Millisecond)
+			if err := p.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
 			}
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(2*Short + Short/4)
+			other := s.worker()
+			for range 200 { // one that stands still inside a transaction of SQLite's keeps all others from writing, too
+				if s.overtaken() {
+					break
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			if !s.overtaken() {
+				invalid++
+			}
+			if err := p.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			s.soon("all runs end", func() bool { return !s.live() })
+			time.Sleep(Short / 2) // the old one hears of it
+			refused += strings.Count(p.says(), "refused")
+			p.kill()
+			other.kill()
+			s.check()
 		}
-		if !s.overtaken() {
-			invalid++
+		t.Logf("%d pauses, %d writes of the old workers were refused; %d in which nobody could take over", pauses, refused, invalid)
+		if invalid*2 > pauses {
+			t.Error("too many pauses inside a transaction")
 		}
-		if err := p.Process.Signal(syscall.SIGCONT); err != nil {
-			t.Fatal(err)
+		if refused == 0 {
+			t.Error("no old worker has tried to write")
 		}
-		s.soon("all runs end", func() bool { return !s.live() })
-		time.Sleep(Short / 2) // the old one hears of it
-		refused += strings.Count(p.says(), "refused")
-		p.kill()
-		other.kill()
-		s.check()
-	}
-	t.Logf("%d pauses, %d writes of the old workers were refused; %d in which nobody could take over", pauses, refused, invalid)
-	if invalid*2 > pauses {
-		t.Error("too many pauses inside a transaction")
-	}
-	if refused == 0 {
-		t.Error("no old worker has tried to write")
-	}
+	})
 }
 
 // overtaken reports whether another worker holds a run, or all have ended.

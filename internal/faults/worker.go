@@ -13,6 +13,7 @@ import (
 	"pawl"
 	"pawl/engine"
 	"pawl/store"
+	"pawl/store/postgres"
 	"pawl/store/sqlite"
 )
 
@@ -37,20 +38,36 @@ func quickPlan() *GraphPlan {
 	return g
 }
 
+// openAt opens the store at an address: a Postgres's, or the path of a file of SQLite's.
+func openAt(ctx context.Context, address string) (store.Store, error) {
+	if strings.HasPrefix(address, "postgres://") {
+		return postgres.Open(ctx, address, postgres.Options{})
+	}
+	return sqlite.Open(ctx, address, sqlite.Options{})
+}
+
 // Worker is the whole of a process that is killed: it works what is due in a database until it is told to stop, notes effects
 // in a file, and says on out when the store refuses one of its writes as stale.
-func Worker(ctx context.Context, path, ledger string, out io.Writer) error {
+func Worker(ctx context.Context, address, ledger string, out io.Writer) error {
 	f, err := os.OpenFile(ledger, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+	return workOn(ctx, address, out, func(s store.Store) (*engine.Engine, error) {
+		e, _, err := quickEngine(s, f)
+		return e, err
+	})
+}
+
+// workOn has an engine work what is due in a database until it is told to stop.
+func workOn(ctx context.Context, address string, out io.Writer, hire func(store.Store) (*engine.Engine, error)) error {
+	s, err := openAt(ctx, address)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	e, _, err := quickEngine(&refusals{Store: s, out: out}, f)
+	e, err := hire(&refusals{Store: s, out: out})
 	if err != nil {
 		return err
 	}
