@@ -20,10 +20,9 @@ import (
 type shore struct {
 	real  store.Store
 	lanes chan *lane
-	conn  *pgx.Conn // for its clock
+	admin *admin
 
 	mu     sync.Mutex
-	shows  int64 // what the clock shows
 	wakers map[chan struct{}]bool
 }
 
@@ -38,15 +37,12 @@ func onShore(t *testing.T) func() store.Store { return shoreOf(t, pgtest.URL(t))
 
 func shoreOf(t *testing.T, address string) func() store.Store {
 	s, schema := openPostgres(t, address)
-	conn, err := pgx.Connect(t.Context(), pgtest.In(address, schema))
-	if err == nil {
-		_, err = conn.Exec(t.Context(), `CREATE SEQUENCE shown MINVALUE 0;
-			CREATE OR REPLACE FUNCTION clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT last_value FROM shown'`)
-	}
-	if err != nil {
+	admin := &admin{address: pgtest.In(address, schema)}
+	t.Cleanup(admin.hangUp)
+	if err := admin.exec(`CREATE SEQUENCE shown MINVALUE 0;
+		CREATE OR REPLACE FUNCTION clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT last_value FROM shown'`); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { conn.Close(context.Background()) })
 	lanes := make(chan *lane, 64)
 	for range cap(lanes) {
 		l := &lane{make(chan func()), make(chan struct{})}
@@ -60,8 +56,16 @@ func shoreOf(t *testing.T, address string) func() store.Store {
 		lanes <- l
 	}
 	return func() store.Store {
-		return &shore{real: s, lanes: lanes, conn: conn, wakers: map[chan struct{}]bool{}}
+		return &shore{real: s, lanes: lanes, admin: admin, wakers: map[chan struct{}]bool{}}
 	}
+}
+
+// outside has something done outside.
+func (s *shore) outside(f func()) {
+	l := <-s.lanes
+	l.work <- f
+	<-l.done
+	s.lanes <- l
 }
 
 // over carries a call over.
@@ -69,37 +73,80 @@ func (s *shore) over(ctx context.Context, f func(context.Context) error) (err er
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
-	l := <-s.lanes
-	defer func() { s.lanes <- l }()
 	now := time.Now().UnixNano()
-	l.work <- func() {
-		if err = s.show(now); err == nil {
+	s.outside(func() {
+		if err = s.admin.show(now); err == nil {
 			err = f(context.Background())
 		}
-	}
-	<-l.done
+	})
 	return err
 }
 
-// show sets the server's clock.
-func (s *shore) show(now int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shows == now {
+// admin is a connection beside the store's, for its clock and for what a test does to the server.
+type admin struct {
+	address string
+
+	mu    sync.Mutex
+	conn  *pgx.Conn
+	shows int64 // what the clock shows
+}
+
+// do has it used. One that was cut is made anew, also where the server reads only.
+func (a *admin) do(f func(ctx context.Context, c *pgx.Conn) error) (err error) {
+	ctx := context.Background()
+	if a.conn == nil || a.conn.IsClosed() {
+		if a.conn, err = pgx.Connect(ctx, a.address); err != nil {
+			return err
+		}
+		if _, err := a.conn.Exec(ctx, "SET default_transaction_read_only = off"); err != nil {
+			return err
+		}
+	}
+	return f(ctx, a.conn)
+}
+
+func (a *admin) exec(sql ...string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.do(func(ctx context.Context, c *pgx.Conn) (err error) {
+		for _, text := range sql {
+			if _, err = c.Exec(ctx, text); err != nil {
+				break
+			}
+		}
+		return err
+	})
+}
+
+func (a *admin) sum(query string) (n int, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	err = a.do(func(ctx context.Context, c *pgx.Conn) error { return c.QueryRow(ctx, query).Scan(&n) })
+	return n, err
+}
+
+// show sets the store's clock.
+func (a *admin) show(now int64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.shows == now {
 		return nil
 	}
-	if _, err := s.conn.Exec(context.Background(), "SELECT setval('shown', $1)", now); err != nil {
+	err := a.do(func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "SELECT setval('shown', $1)", now)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
-	s.shows = now
+	a.shows = now
 	return nil
 }
 
-// admin has a statement carried out on a connection beside the store's, and reads its one value.
-func (s *shore) admin(ctx context.Context, query string, value any) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.conn.QueryRow(ctx, query).Scan(value)
+func (a *admin) hangUp() {
+	if a.conn != nil {
+		_ = a.conn.Close(context.Background())
+	}
 }
 
 // write carries a call over that changes runs, and tells the watchers.

@@ -48,7 +48,7 @@ func onSQLite(t *testing.T) func() store.Store {
 	}
 }
 
-// onPostgres opens one store in a schema of its own.
+// onPostgres opens one store in a schema of its own, by the name of which its few connections are known.
 func onPostgres(t *testing.T) func() store.Store {
 	address := pgtest.URL(t)
 	s, _ := openPostgres(t, address)
@@ -58,7 +58,7 @@ func onPostgres(t *testing.T) func() store.Store {
 func openPostgres(t *testing.T, address string) (s *postgres.Store, schema string) {
 	t.Helper()
 	schema = pgtest.Schema(t, address)
-	s, err := postgres.Open(context.Background(), address, postgres.Options{Schema: schema})
+	s, err := postgres.Open(context.Background(), pgtest.In(address, schema)+"&application_name="+schema, postgres.Options{Conns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func (r *rig) sum(query string) (n int) {
 			err = db.QueryRow(query).Scan(&n)
 		}
 	case *shore:
-		err = s.over(r.ctx, func(ctx context.Context) error { return s.admin(ctx, query, &n) })
+		s.outside(func() { n, err = s.admin.sum(query) })
 	}
 	if err != nil {
 		r.Fatal(err)

@@ -256,9 +256,13 @@ func TestFaultKilled(t *testing.T) {
 		kills, invalid, cycles := 0, 0, number("FAULTS_KILLS", 50)
 		for kills < cycles && !t.Failed() {
 			s := newSite(t, address(t), want)
-			for range 10 {
+			for i := range 10 {
 				s.start(2)
 				p := s.worker()
+				if i%3 == 2 { // a visit in which one worker after the other dies would be a crash loop
+					s.soon("all runs end", func() bool { return !s.live() })
+					s.start(2)
+				}
 				s.soon("a run is held", func() bool { return s.held() > 0 || !s.live() })
 				time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
 				if s.held() == 0 {

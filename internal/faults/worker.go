@@ -18,7 +18,7 @@ import (
 )
 
 // Short is the lease of processes that are killed or stopped in real time.
-const Short = 400 * time.Millisecond
+const Short = 600 * time.Millisecond
 
 func shortly() engine.Config { return engine.Config{Lease: Short, Poll: 50 * time.Millisecond} }
 
