@@ -93,16 +93,18 @@ func (s *shell) onStore(f func(ctx context.Context, st store.Store) error) {
 // expired makes so many runs that have outlived their retention.
 func (s *shell) expired(n int) {
 	s.t.Helper()
-	s.onStore(func(ctx context.Context, st store.Store) error {
-		var rs []store.NewRun
-		var cs []store.Change
-		for i := range n {
-			id := fmt.Sprint("old", i)
-			rs = append(rs, store.NewRun{ID: id})
-			cs = append(cs, store.Change{Run: id, Takeover: true, Row: []byte("{}"), End: true, Keep: time.Nanosecond})
-		}
-		return errors.Join(st.Create(ctx, rs...), st.Apply(ctx, cs...))
-	})
+	s.onStore(func(ctx context.Context, st store.Store) error { return expire(ctx, st, n) })
+}
+
+func expire(ctx context.Context, st store.Store, n int) error {
+	var rs []store.NewRun
+	var cs []store.Change
+	for i := range n {
+		id := fmt.Sprint("old", i)
+		rs = append(rs, store.NewRun{ID: id})
+		cs = append(cs, store.Change{Run: id, Takeover: true, Row: []byte("{}"), End: true, Keep: time.Nanosecond})
+	}
+	return errors.Join(st.Create(ctx, rs...), st.Apply(ctx, cs...))
 }
 
 // TestGCInterrupted: Ctrl-C ends it after a pass, it says what it has done, and the next one does the rest.

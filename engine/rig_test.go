@@ -15,7 +15,6 @@ import (
 	"pawl/engine"
 	"pawl/pawltest"
 	"pawl/store"
-	"pawl/store/memory"
 )
 
 // work is the state of most graphs in these tests.
@@ -140,11 +139,20 @@ type rig struct {
 
 func virtual(t *testing.T, f func(*rig), ws ...*pawl.Workflow) {
 	t.Helper()
+	opener(onMemory).virtual(t, f, ws...)
+}
+
+// virtual is the same on another kind of store.
+func (open opener) virtual(t *testing.T, f func(*rig), ws ...*pawl.Workflow) {
+	t.Helper()
+	fresh := open(t)
 	synctest.Test(t, func(t *testing.T) {
+		s := fresh()
+		defer s.Close()
 		ctx, cancel := context.WithCancel(context.Background())
 		defer time.Sleep(24 * time.Hour) // nodes that were left behind come to their end
 		defer cancel()
-		r := &rig{T: t, store: memory.New(), ws: ws, ctx: ctx}
+		r := &rig{T: t, store: s, ws: ws, ctx: ctx}
 		r.rs = r.engine(r.store, engine.Config{}).As(pawl.Caller{User: "ann"})
 		f(r)
 	})

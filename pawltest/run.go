@@ -99,9 +99,12 @@ func play[I, S, O any](g *pawl.Graph[I, S, O], input I, script Script) (*Result[
 	if !script.Begin.IsZero() {
 		time.Sleep(time.Until(script.Begin))
 	}
+	if script.Open == nil {
+		script.Open = func() store.Store { return memory.New() }
+	}
 	script.Within = cmp.Or(script.Within, 30*24*time.Hour)
 	p := &player{
-		script: script, store: memory.New(), ws: append([]*pawl.Workflow{w}, script.Also...), answered: map[string]int{},
+		script: script, store: script.Open(), ws: append([]*pawl.Workflow{w}, script.Also...), answered: map[string]int{},
 		faults: &faults{left: script.Fail},
 	}
 	defer p.store.Close()

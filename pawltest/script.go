@@ -10,6 +10,7 @@ import (
 
 	"pawl"
 	"pawl/engine"
+	"pawl/store"
 )
 
 // T is what this package needs of a *testing.T. With a *testing.T a run is played in a bubble of testing/synctest, so it
@@ -47,8 +48,9 @@ type Script struct {
 	Caller pawl.Caller
 	Also   []*pawl.Workflow // that the graph names only inside its nodes: in Call and Enqueue
 	Engine engine.Config
-	Begin  time.Time     // when the run starts; zero: when virtual time does
-	Within time.Duration // virtual time in which the run must end; 0: 30 days
+	Open   func() store.Store // the store of a play, closed after it; nil: one in memory
+	Begin  time.Time          // when the run starts; zero: when virtual time does
+	Within time.Duration      // virtual time in which the run must end; 0: 30 days
 }
 
 // Errors of Script.Fail that end the worker.

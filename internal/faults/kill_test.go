@@ -98,25 +98,22 @@ func (s *site) fresh(before map[string]int64) bool {
 func TestFaultTwoRecoverers(t *testing.T) {
 	t.Parallel()
 	want := &calm{}
-	for _, g := range grounds() {
-		t.Run(g.name, func(t *testing.T) {
-			t.Parallel()
-			for range number("FAULTS_RECOVERIES", 10) {
-				s := newSite(t, g.address(t), want)
-				s.start(6)
-				p := s.worker(s.address)
-				s.soon("a run is held", func() bool { return s.held() > 0 })
-				p.kill()
-				a, b := s.worker(s.address), s.worker(s.address)
-				for range 4 {
-					s.start(1)
-					time.Sleep(20 * time.Millisecond)
-				}
-				s.soon("all runs end", func() bool { return !s.live() })
-				a.kill()
-				b.kill()
-				s.check()
+	onGrounds(t, func(t *testing.T, address func(*testing.T) string) {
+		for range number("FAULTS_RECOVERIES", 10) {
+			s := newSite(t, address(t), want)
+			s.start(6)
+			p := s.worker(s.address)
+			s.soon("a run is held", func() bool { return s.held() > 0 })
+			p.kill()
+			a, b := s.worker(s.address), s.worker(s.address)
+			for range 4 {
+				s.start(1)
+				time.Sleep(20 * time.Millisecond)
 			}
-		})
-	}
+			s.soon("all runs end", func() bool { return !s.live() })
+			a.kill()
+			b.kill()
+			s.check()
+		}
+	})
 }

@@ -14,25 +14,22 @@ import (
 func TestFaultPaused(t *testing.T) {
 	t.Parallel()
 	want := &calm{}
-	for _, g := range grounds() {
-		t.Run(g.name, func(t *testing.T) {
-			t.Parallel()
-			refused, invalid, pauses := 0, 0, number("FAULTS_PAUSES", 8)
-			for range pauses {
-				n, overtaken := pausedOnce(newSite(t, g.address(t), want))
-				if refused += n; !overtaken {
-					invalid++
-				}
+	onGrounds(t, func(t *testing.T, address func(*testing.T) string) {
+		refused, invalid, pauses := 0, 0, number("FAULTS_PAUSES", 8)
+		for range pauses {
+			n, overtaken := pausedOnce(newSite(t, address(t), want))
+			if refused += n; !overtaken {
+				invalid++
 			}
-			t.Logf("%d pauses, %d writes of the old workers were refused; %d in which nobody could take over", pauses, refused, invalid)
-			if invalid*2 > pauses {
-				t.Error("too many pauses inside a transaction")
-			}
-			if refused == 0 {
-				t.Error("no old worker has tried to write")
-			}
-		})
-	}
+		}
+		t.Logf("%d pauses, %d writes of the old workers were refused; %d in which nobody could take over", pauses, refused, invalid)
+		if invalid*2 > pauses {
+			t.Error("too many pauses inside a transaction")
+		}
+		if refused == 0 {
+			t.Error("no old worker has tried to write")
+		}
+	})
 }
 
 // pausedOnce stops a worker once; it says how many of its writes were refused, and whether another one had its runs before it went on.

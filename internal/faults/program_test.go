@@ -21,6 +21,8 @@ func TestMain(m *testing.M) {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
 		ends(faults.Worker(ctx, address, ledger, os.Stdout))
+	case os.Getenv("FAULTS_ERRANDS") != "":
+		ends(faults.ErrandWorker(context.Background(), os.Getenv("FAULTS_ERRANDS"), os.Getenv("FAULTS_RECEIVER"), os.Stdout))
 	case os.Getenv("FAULTS_PROGRAM") != "":
 		ends(program(ledger))
 	}

@@ -38,6 +38,16 @@ func grounds() []ground {
 	}
 }
 
+// onGrounds checks something on each of them.
+func onGrounds(t *testing.T, check func(t *testing.T, address func(*testing.T) string)) {
+	for _, g := range grounds() {
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, g.address)
+		})
+	}
+}
+
 // site is one store and the processes on it.
 type site struct {
 	*testing.T
@@ -100,13 +110,20 @@ func (c *calm) of(t *testing.T, path string) *Result {
 	return c.ends[path]
 }
 
-func newSite(t *testing.T, address string, want *calm) *site {
-	s := &site{T: t, address: address, ledger: filepath.Join(tempDir(t), "ledger"), want: want}
-	var err error
-	if s.store, err = openAt(context.Background(), address); err != nil {
+// database makes a site where nothing is known of what is to be done.
+func database(t *testing.T, address string) *site {
+	t.Helper()
+	st, err := openAt(context.Background(), address)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.store.Close() })
+	t.Cleanup(func() { _ = st.Close() })
+	return &site{T: t, address: address, store: st}
+}
+
+func newSite(t *testing.T, address string, want *calm) *site {
+	s := database(t, address)
+	s.ledger, s.want = filepath.Join(tempDir(t), "ledger"), want
 	ledger, err := openLedger(s.ledger)
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func TestToldAlike(t *testing.T) {
 	})
 }
 
-// told plays the story on a store.
+// story plays it on a store.
 func story(t *testing.T, b backend) (text string) {
 	t.Helper()
 	bubble(t, func() {

@@ -18,7 +18,7 @@ import (
 )
 
 // Short is the lease of processes that are killed or stopped in real time.
-const Short = 400 * time.Millisecond
+const Short = 600 * time.Millisecond
 
 func shortly() engine.Config { return engine.Config{Lease: Short, Poll: 50 * time.Millisecond} }
 
@@ -46,15 +46,20 @@ func Worker(ctx context.Context, address, ledger string, out io.Writer) error {
 		return err
 	}
 	defer f.Close()
+	ws, err := Quick(f)
+	if err != nil {
+		return err
+	}
+	return workOn(ctx, address, out, ws...)
+}
+
+// workOn works what is due in the store at an address.
+func workOn(ctx context.Context, address string, out io.Writer, ws ...*pawl.Workflow) error {
 	s, err := openAt(ctx, address)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	ws, err := Quick(f)
-	if err != nil {
-		return err
-	}
 	e, err := engine.New(&refusals{Store: s, out: out}, ws, shortly())
 	if err != nil {
 		return err

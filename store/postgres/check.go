@@ -25,6 +25,17 @@ SELECT count(*) FROM (SELECT * FROM state ORDER BY n DESC LIMIT 200) s, LATERAL 
 WHERE (s.steps, s.events, s.calls, s.inbox, s.blobs, s.audits) IS DISTINCT FROM (l.steps, l.events, l.calls, l.inbox, l.blobs, l.audits)`
 )
 
+// oldest is how many transactions ago the oldest snapshot was taken that keeps dead rows from being removed: of a transaction that
+// somebody leaves open, of a replica, or of one that was prepared and forgotten.
+const oldest = `
+SELECT coalesce(max(age(x)), 0) FROM (
+	SELECT backend_xmin AS x FROM pg_stat_activity WHERE pid <> pg_backend_pid() UNION ALL
+	SELECT xmin FROM pg_replication_slots UNION ALL
+	SELECT transaction FROM pg_prepared_xacts) o`
+
+// tooOld is what a busy queue writes in about a quarter of an hour.
+const tooOld = 1_000_000
+
 // check gathers findings on one connection.
 type check struct {
 	c        *pgxpool.Conn
@@ -106,6 +117,12 @@ func (s *Store) examine(ctx context.Context, k *check) {
 	})
 	k.ask(ctx, "synchronous_commit", "SELECT current_setting('synchronous_commit')", good) // of this connection: see greet
 	k.ask(ctx, "encoding", "SELECT current_setting('server_encoding')", good)
+	k.ask(ctx, "oldest_snapshot", oldest, func(v string) string {
+		if n, err := strconv.Atoi(v); err == nil && n < tooOld {
+			return ""
+		}
+		return "so many transactions ago: a transaction that stays open keeps dead rows, and all becomes slower: look in pg_stat_activity, pg_replication_slots and pg_prepared_xacts"
+	})
 	k.clock(ctx)
 	k.commit(ctx)
 	listening := ""

@@ -14,38 +14,44 @@ import (
 )
 
 const (
-	// sweep puts leases that have run out back into the queues.
+	// sweep puts leases that have run out back into the queues, behind what has become due before.
 	sweep = `
-UPDATE state SET ready = due WHERE n IN (
-	SELECT n FROM state WHERE until <> 0 AND ready IS NULL AND until <= (SELECT clock()) AND NOT ended AND due <> 0 FOR NO KEY UPDATE SKIP LOCKED)`
+UPDATE state SET ready = greatest(due, (SELECT clock())) WHERE n IN (
+	SELECT n FROM state WHERE until > $1::bigint AND until <> 0 AND ready IS NULL AND until <= (SELECT clock()) AND NOT ended AND due <> 0
+	FOR NO KEY UPDATE SKIP LOCKED)`
 
 	// The queues are the kinds and, of each, the priorities: the index is asked for the next one each time, so that what waits in
-	// between costs nothing. $1 are the kinds.
+	// between costs nothing. $1 are the kinds; the second %s is from when on there is anything (see horizon).
 	givenKinds = `kinds (kind) AS (SELECT DISTINCT unnest($1::bytea[]))`
 	allKinds   = `kinds (kind) AS (
 	(SELECT s.kind FROM state s WHERE s.ready IS NOT NULL AND $1::bytea[] IS NULL ORDER BY s.kind LIMIT 1) UNION ALL
 	SELECT (SELECT s.kind FROM state s WHERE s.ready IS NOT NULL AND s.kind > k.kind ORDER BY s.kind LIMIT 1) FROM kinds k WHERE k.kind IS NOT NULL)`
 	queues = `
-WITH RECURSIVE t AS MATERIALIZED (SELECT clock() AS now), %s, queue (kind, priority) AS (
-	SELECT k.kind, (SELECT s.priority FROM state s WHERE s.ready IS NOT NULL AND s.kind = k.kind ORDER BY s.priority DESC LIMIT 1)
+WITH RECURSIVE t AS MATERIALIZED (SELECT clock() AS now), %[1]s, queue (kind, priority) AS (
+	SELECT k.kind, (SELECT s.priority FROM state s WHERE s.ready IS NOT NULL AND s.kind = k.kind AND s.ready >= %[2]s::bigint
+		ORDER BY s.priority DESC LIMIT 1)
 	FROM kinds k WHERE k.kind IS NOT NULL UNION ALL
-	SELECT q.kind, (SELECT s.priority FROM state s WHERE s.ready IS NOT NULL AND s.kind = q.kind AND s.priority < q.priority ORDER BY s.priority DESC LIMIT 1)
+	SELECT q.kind, (SELECT s.priority FROM state s WHERE s.ready IS NOT NULL AND s.kind = q.kind AND s.priority < q.priority
+		AND s.ready >= %[2]s::bigint ORDER BY s.priority DESC LIMIT 1)
 	FROM queue q WHERE q.priority IS NOT NULL)`
 
 	// Of each queue some more are looked at than are wanted, since other claims may have locked the first.
 	claimQueues = queues + `, first AS (
 	SELECT d.n, d.priority, d.ready FROM queue q, LATERAL (
-		SELECT s.n, s.priority, s.ready FROM state s
-		WHERE s.ready IS NOT NULL AND s.kind = q.kind AND s.priority = q.priority AND s.ready <= (SELECT now FROM t) ORDER BY s.ready LIMIT 4 * $2::bigint + 32) d
+		SELECT s.n, s.priority, s.ready FROM state s WHERE s.ready IS NOT NULL AND s.kind = q.kind AND s.priority = q.priority
+		AND s.ready >= %[2]s::bigint AND s.ready <= (SELECT now FROM t) ORDER BY s.ready LIMIT 4 * $2::bigint + 32) d
 	WHERE q.priority IS NOT NULL ORDER BY d.priority DESC, d.ready, d.n LIMIT 4 * $2::bigint + 32),
 picked AS MATERIALIZED (
 	SELECT s.n FROM first f JOIN state s ON s.n = f.n WHERE s.ready IS NOT NULL AND s.ready <= (SELECT now FROM t)
 	ORDER BY s.priority DESC, s.ready, s.n LIMIT $2::bigint FOR NO KEY UPDATE OF s SKIP LOCKED)` + lease
-	nextInQueues = queues + `
-SELECT (SELECT now FROM t), min(x.at) FROM (
-	SELECT (SELECT s.ready FROM state s WHERE s.ready IS NOT NULL AND s.kind = q.kind AND s.priority = q.priority ORDER BY s.ready LIMIT 1) AS at
-	FROM queue q WHERE q.priority IS NOT NULL UNION ALL
-	(SELECT s.until FROM state s WHERE s.until <> 0 AND s.ready IS NULL AND ($1::bytea[] IS NULL OR s.kind = ANY ($1::bytea[])) ORDER BY s.until LIMIT 1)) x`
+	nextInQueues = queues + `, due (at) AS (
+	SELECT (SELECT s.ready FROM state s WHERE s.ready IS NOT NULL AND s.kind = q.kind AND s.priority = q.priority AND s.ready >= %[2]s::bigint
+		ORDER BY s.ready LIMIT 1)
+	FROM queue q WHERE q.priority IS NOT NULL),
+out (at) AS (
+	SELECT s.until FROM state s WHERE s.until >= $3::bigint AND s.until <> 0 AND s.ready IS NULL AND ($1::bytea[] IS NULL OR s.kind = ANY ($1::bytea[]))
+	ORDER BY s.until LIMIT 1)
+SELECT (SELECT now FROM t), (SELECT min(at) FROM due), (SELECT at FROM out)`
 
 	// One run, or those under one root.
 	ofRun = `
@@ -125,23 +131,24 @@ func (s *Store) claim(ctx context.Context, conn *pgxpool.Conn, c *store.Claim) (
 		return err
 	})
 	var now int64
-	var at *int64
-	last := false
-	when := func(row pgx.Row) error {
-		err := row.Scan(&now, &at)
-		last = err == nil
-		return err
-	}
-	if c.Run == "" && c.Root == "" {
+	var at, ready, ends *int64
+	var seen sight
+	last, began, queued := false, time.Now(), c.Run == "" && c.Root == ""
+	if queued {
 		from := givenKinds
 		if kinds == nil {
 			from = allKinds
 		}
-		b.Queue(sweep)
+		seen = s.horizon.of(c.Kinds)
+		b.Queue(sweep, seen.lapsed)
 		if max > 0 {
-			b.Queue(fmt.Sprintf(claimQueues, from), kinds, max, value(c.Worker), int64(c.Hold)).Query(take)
+			b.Queue(fmt.Sprintf(claimQueues, from, "$5"), kinds, max, value(c.Worker), int64(c.Hold), seen.ready).Query(take)
 		}
-		b.Queue(fmt.Sprintf(nextInQueues, from), kinds).QueryRow(when)
+		b.Queue(fmt.Sprintf(nextInQueues, from, "$2"), kinds, seen.ready, seen.ends).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&now, &ready, &ends)
+			last, at = err == nil, earlier(ready, ends)
+			return err
+		})
 	} else {
 		them, wait := ofRun, ""
 		if c.Run == "" {
@@ -150,16 +157,34 @@ func (s *Store) claim(ctx context.Context, conn *pgxpool.Conn, c *store.Claim) (
 		if max > 0 {
 			b.Queue(them+fmt.Sprintf(claimNarrow, wait), kinds, value(c.Run), value(c.Root), max, value(c.Worker), int64(c.Hold)).Query(take)
 		}
-		b.Queue(them+nextNarrow, kinds, value(c.Run), value(c.Root)).QueryRow(when)
+		b.Queue(them+nextNarrow, kinds, value(c.Run), value(c.Root)).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&now, &at)
+			last = err == nil
+			return err
+		})
 	}
 	if err := conn.SendBatch(ctx, b).Close(); err != nil {
 		return nil, 0, outcome(err, last)
 	}
 	note()
-	if at == nil {
-		return got, -1, nil
+	next = -1
+	if at != nil {
+		next = pauseOf(*at, now)
 	}
-	return got, pauseOf(*at, now), nil
+	if queued {
+		if again := s.horizon.saw(c.Kinds, seen, time.Since(began), now, ready, ends); again >= 0 && (next < 0 || again < next) {
+			next = again
+		}
+	}
+	return got, next, nil
+}
+
+// earlier is the earlier of two times that there may be.
+func earlier(a, b *int64) *int64 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
 }
 
 // presence is what was last written of each worker of this process.

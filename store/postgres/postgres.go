@@ -33,6 +33,7 @@ type Store struct {
 	listener listener
 	notifier notifier
 	present  presence
+	horizon  horizon
 
 	closing context.Context // ends with Close
 	close   context.CancelFunc

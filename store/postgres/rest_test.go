@@ -171,6 +171,54 @@ func TestRemembersNothingOld(t *testing.T) {
 	}
 }
 
+// Claims that go by a horizon, because looking through everything has become slow, find what others do not have to look for: what
+// becomes due, of a new priority too, and leases that run out. A clock that was set back has them look through everything.
+func TestHorizon(t *testing.T) {
+	s := open(t, empty(t), Options{})
+	ctx := t.Context()
+	kinds := []string{"w@1"}
+	claims := func(want string, hold time.Duration) (next time.Duration) {
+		t.Helper()
+		rs, next, err := s.Claim(ctx, store.Claim{Worker: "w", Kinds: kinds, Max: 1, Hold: hold})
+		must(t, err)
+		got := ""
+		for _, r := range rs {
+			got += r.ID
+		}
+		if got != want {
+			t.Fatalf("claimed %q, want %q", got, want)
+		}
+		if seen, ok := s.horizon.by[among(kinds)]; ok {
+			seen.took = time.Hour
+			s.horizon.by[among(kinds)] = seen
+		}
+		return next
+	}
+	create := func(id string, priority int) {
+		t.Helper()
+		must(t, s.Create(ctx, store.NewRun{ID: id, Workflow: "w", Version: "1", Priority: priority}))
+	}
+	create("a", 0)
+	claims("a", time.Hour)
+	create("b", 0)
+	create("c", 7)
+	claims("c", time.Millisecond)
+	time.Sleep(5 * time.Millisecond)
+	claims("c", time.Hour)
+	claims("b", time.Hour)
+	if next := claims("", time.Hour); next < 0 || next > seldom {
+		t.Errorf("everything is looked through again after %v", next)
+	}
+	seen := s.horizon.by[among(kinds)]
+	seen.now, seen.ready = seen.now+int64(time.Hour), seen.now+int64(time.Hour)
+	s.horizon.by[among(kinds)] = seen
+	create("d", 0)
+	if next := claims("", time.Hour); next != 0 {
+		t.Errorf("a clock that was set back is looked at again after %v", next)
+	}
+	claims("d", time.Hour)
+}
+
 // Two processes that write to each other's runs crosswise do not lock each other out.
 func TestCrosswise(t *testing.T) {
 	address := empty(t)

@@ -130,7 +130,7 @@ func (r *run) ready(now int64) *int64 {
 	if r.Ended || r.Due == 0 || r.Held(now) {
 		return nil
 	}
-	due := r.Due
+	due := max(r.Due, now) // never before what has been seen: see horizon
 	return &due
 }
 
