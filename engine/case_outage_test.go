@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -106,9 +107,13 @@ func TestCase23ADatabaseThatStandsStill(t *testing.T) {
 				}
 				time.Sleep(10 * time.Second)
 				if s, real := r.store.(*shore); real {
-					s.outside(func() { server.Crash(t) })
+					var err error
+					s.outside(func() { err = server.Crash() })
 					time.Sleep(b.long)
-					s.outside(func() { server.Up(t) })
+					s.outside(func() { err = errors.Join(err, server.Up()) })
+					if err != nil {
+						t.Fatal(err)
+					}
 				} else {
 					b.until.Store(time.Now().Add(b.long).UnixNano())
 					time.Sleep(b.long)
