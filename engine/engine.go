@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"pawl"
@@ -85,6 +86,7 @@ type Engine struct {
 	store store.Store
 	c     Config
 	clock func(context.Context) (time.Time, error)
+	read  atomic.Pointer[reading]
 
 	byKind  map[string]*program // name@version, also of versions that can be migrated from
 	byName  map[string]*program // the version that new runs get
@@ -183,12 +185,24 @@ func (e *Engine) now(ctx context.Context) time.Time {
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
+	if r := e.read.Load(); r != nil {
+		if d := time.Since(r.here); d >= 0 && d < fresh {
+			return r.there.Add(d)
+		}
+	}
 	t, err := e.clock(ctx)
 	if err != nil {
 		return time.Now().UTC()
 	}
+	e.read.Store(&reading{there: t, here: time.Now()})
 	return t
 }
+
+// reading is what the store's clock showed at a moment of this process's. It is not asked again as long as it is fresh: a step
+// wants to know the time more than once, and a server is a round trip away.
+type reading struct{ there, here time.Time }
+
+const fresh = 50 * time.Millisecond
 
 // Trace is called as work goes on. Every field may be nil; none may block.
 type Trace struct {

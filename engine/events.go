@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"pawl"
+	"pawl/internal/machine"
 	"pawl/store"
 )
 
@@ -24,25 +25,36 @@ func (e *Engine) events(ctx context.Context, s store.Scope, run string, after in
 		watch(inner, ids, run, notices)
 	}()
 	defer func() { cancel(); <-done }()
+	look := true
 	for {
-		// Read in this order: an end that is seen here is later than every event that is read next.
-		r, err := e.store.Get(ctx, s, run)
-		if err != nil {
-			yield(pawl.Logged{}, coded("events", run, err))
-			return false
+		ended := false
+		if look { // before the events are read: an end that is seen here is later than every one of them
+			r, err := e.store.Get(ctx, s, run)
+			if err != nil {
+				yield(pawl.Logged{}, coded("events", run, err))
+				return false
+			}
+			ended = r.Ended
 		}
-		ok := true
-		if after, ok = e.lasting(ctx, s, run, after, yield); !ok || r.Ended {
+		var end, ok bool
+		before := after
+		after, end, ok = e.lasting(ctx, s, run, before, yield)
+		switch {
+		case !ok || ended:
 			return ok
+		case end || !look && after == before: // the last event may have been read, or what changed has none
+			look = true
+			continue
 		}
-		if !e.live(ctx, run, live, notices, yield) {
+		if look, ok = e.live(ctx, run, live, notices, yield); !ok {
 			return false
 		}
 	}
 }
 
-// lasting yields the events that are stored. It is false when the reader has enough, or was told of an error.
-func (e *Engine) lasting(ctx context.Context, s store.Scope, run string, after int64, yield func(pawl.Logged, error) bool) (int64, bool) {
+// lasting yields the events that are stored, and says whether one of them tells of an end. It is not ok when the reader has
+// enough, or was told of an error.
+func (e *Engine) lasting(ctx context.Context, s store.Scope, run string, after int64, yield func(pawl.Logged, error) bool) (_ int64, end, ok bool) {
 	const page = 500
 	for {
 		rows, err := e.store.Read(ctx, s, run, store.Query{Stream: store.Event, After: after, Limit: page})
@@ -52,37 +64,38 @@ func (e *Engine) lasting(ctx context.Context, s store.Scope, run string, after i
 				break
 			}
 			if !yield(pawl.Logged{Seq: rows[i].Seq, Type: ev.Type, Run: run, At: rows[i].At, Data: ev.Data}, nil) {
-				return after, false
+				return after, false, false
 			}
-			after = rows[i].Seq
+			after, end = rows[i].Seq, ev.Type == machine.EventEnded || ev.Type == machine.EventMerged
 		}
 		if err != nil {
 			yield(pawl.Logged{}, coded("events", run, err))
-			return after, false
+			return after, false, false
 		}
 		if len(rows) < page {
-			return after, true
+			return after, end, true
 		}
 	}
 }
 
-// live yields deltas until there may be something stored. It is false when the reader has enough, or ctx is done.
-func (e *Engine) live(ctx context.Context, run string, deltas <-chan pawl.Logged, notices <-chan struct{}, yield func(pawl.Logged, error) bool) bool {
+// live yields deltas until there may be something stored, and says whether that was only a guess. It is not ok when the reader
+// has enough, or ctx is done.
+func (e *Engine) live(ctx context.Context, run string, deltas <-chan pawl.Logged, notices <-chan struct{}, yield func(pawl.Logged, error) bool) (guess, ok bool) {
 	t := time.NewTimer(e.c.Poll)
 	defer t.Stop()
 	for {
 		select {
 		case <-notices:
-			return true
+			return false, true
 		case <-t.C:
-			return true
+			return true, true
 		case l := <-deltas:
 			if !yield(l, nil) {
-				return false
+				return false, false
 			}
 		case <-ctx.Done():
 			yield(pawl.Logged{}, coded("events", run, context.Cause(ctx)))
-			return false
+			return false, false
 		}
 	}
 }

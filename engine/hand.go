@@ -72,6 +72,16 @@ func (h *hand) interrupted() error {
 	return h.cause
 }
 
+// heed does what is known of the lease while the run is in hand.
+func (h *hand) heed(ctx context.Context, r store.Held) {
+	switch {
+	case r.Lost:
+		h.interrupt(pawl.ErrFenced)
+	case r.Inbox > h.read.Load():
+		h.peek(ctx)
+	}
+}
+
 // peek looks whether a letter says cancel. It does not take the letters: the driving goroutine does.
 func (h *hand) peek(ctx context.Context) {
 	letters, upto, err := h.e.letters(ctx, h.run.ID, h.read.Load())

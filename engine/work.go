@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"maps"
 	"sync"
 	"time"
 
@@ -21,6 +23,7 @@ type worker struct {
 
 	mu       sync.Mutex
 	hands    map[string]*hand
+	told     map[*hand]bool // those that somebody may have written to
 	stop     bool
 	claiming bool // between a claim and its hands: a notice may be about a run that is not in hand yet
 	missed   bool
@@ -29,7 +32,7 @@ type worker struct {
 }
 
 func (e *Engine) newWorker(root string) *worker {
-	w := &worker{e: e, id: newID(), root: root, wake: make(chan struct{}, 1), mail: make(chan struct{}, 1), hands: map[string]*hand{}}
+	w := &worker{e: e, id: newID(), root: root, wake: make(chan struct{}, 1), mail: make(chan struct{}, 1), hands: map[string]*hand{}, told: map[*hand]bool{}}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.workers[w] = true
@@ -198,7 +201,7 @@ func (w *worker) claimed() {
 	w.claiming = false
 	if w.missed {
 		w.missed = false
-		signal(w.mail)
+		w.tell("")
 	}
 }
 
@@ -250,7 +253,9 @@ func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
 	const gather = 5 * time.Millisecond
 	gathered := time.Now()
 	for ; ctx.Err() == nil; notices = w.e.store.Watch(ctx) {
-		signal(w.mail)
+		w.mu.Lock()
+		w.tell("")
+		w.mu.Unlock()
 		signal(w.wake)
 		for id, err := range notices {
 			if err != nil {
@@ -259,12 +264,9 @@ func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
 			}
 			w.mu.Lock()
 			mine := w.hands[id] != nil
-			some := len(w.hands) > 0
 			w.missed = w.missed || !mine && w.claiming
+			w.tell(id)
 			w.mu.Unlock()
-			if mine || id == "" && some {
-				signal(w.mail)
-			}
 			switch {
 			case !mine:
 				signal(w.wake)
@@ -277,17 +279,55 @@ func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
 	}
 }
 
-// keep renews the leases in time, and sooner when there may be letters.
+// tell notes that a run in hand may have been written to; empty: any. The worker is locked.
+func (w *worker) tell(id string) {
+	if id == "" {
+		for _, h := range w.hands {
+			w.told[h] = true
+		}
+	} else if h := w.hands[id]; h != nil {
+		w.told[h] = true
+	}
+	if len(w.told) > 0 {
+		signal(w.mail)
+	}
+}
+
+// keep renews the leases in time, and looks meanwhile whether those that were told of have letters or another holder. Most are
+// told of for our own commits, so each is looked at only so often, and by a read: a renewal locks the runs, and their commits
+// would wait for it.
 func (w *worker) keep(ctx context.Context) {
 	last := time.Now()
 	for {
 		wait(ctx, w.e.c.Renew-time.Since(last), w.mail)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return
+		case time.Since(last) >= w.e.c.Renew:
+			w.renew(ctx)
+			last = time.Now()
+		default:
+			w.look(ctx)
 		}
-		w.renew(ctx)
-		last = time.Now()
-		wait(ctx, w.e.c.Renew/60, nil) // letters are looked for at most so often
+		wait(ctx, min(w.e.c.Renew/15, w.e.c.Renew-time.Since(last)), nil)
+	}
+}
+
+func (w *worker) look(ctx context.Context) {
+	w.mu.Lock()
+	told := w.told
+	w.told = map[*hand]bool{}
+	maps.DeleteFunc(told, func(h *hand, _ bool) bool { return w.hands[h.run.ID] != h })
+	w.mu.Unlock()
+	for h := range told {
+		switch r, err := w.e.store.Get(ctx, everything, h.run.ID); {
+		case err == nil:
+			h.heed(ctx, store.Held{Run: r.ID, Lost: r.Epoch != h.lease.Epoch || r.Ended || r.Until.IsZero(), Inbox: r.Inbox})
+		case errors.Is(err, store.ErrNotFound):
+			h.interrupt(pawl.ErrFenced)
+		case ctx.Err() == nil:
+			w.e.c.Trace.fault("look", err)
+		}
 	}
 }
 
@@ -309,13 +349,8 @@ func (w *worker) renew(ctx context.Context) {
 		return
 	}
 	for _, r := range held {
-		h := hands[r.Run]
-		switch {
-		case h == nil:
-		case r.Lost:
-			h.interrupt(pawl.ErrFenced)
-		case r.Inbox > h.read.Load():
-			h.peek(ctx)
+		if h := hands[r.Run]; h != nil {
+			h.heed(ctx, r)
 		}
 	}
 }
