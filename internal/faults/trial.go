@@ -26,10 +26,11 @@ type Order struct {
 	cancelled time.Time // acknowledged
 	tried     bool      // to cancel
 	again     bool      // a start whose outcome was unknown found the run failed already, and began its next attempt
+	worn      bool      // a visit was begun too often, in the run or below it
 }
 
 // loose reports whether the run may end otherwise than on a calm day.
-func (o *Order) loose() bool { return o.tried || o.again }
+func (o *Order) loose() bool { return o.tried || o.again || o.worn }
 
 // owns tells what belongs to the order by its path: runs by theirs, and effects by their label.
 func (o *Order) owns(path string) bool {
