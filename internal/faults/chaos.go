@@ -174,7 +174,7 @@ func (c *Chaos) drop(ctx context.Context) error {
 func (c *Chaos) stormy(ctx context.Context, real store.Store, r *ChaosReport) error {
 	t := &Trial{
 		Store: real, Seen: NewWitness(), Workers: Calm{}, Client: Calm{}, Staff: c.Workers, Orders: c.orders, Follow: true,
-		Lease: Lapse, Slack: 5 * time.Second, Within: 2 * time.Minute,
+		Lease: Lapse, Slack: 5 * time.Second, Within: 5 * time.Minute,
 		Open: func(place int) (store.Store, error) { return c.open(c.lines[place].URL, c.schema) },
 	}
 	t.World = NewWorld(t.Seen)
