@@ -41,7 +41,7 @@ const (
 )
 
 // Lapse is the lease of workers in chaos: a pause is longer than two of them.
-const Lapse = 700 * time.Millisecond
+const Lapse = time.Second
 
 // haste is what the times of random graphs are divided by in real time.
 const haste = 60
@@ -55,7 +55,7 @@ type ChaosReport struct {
 	Idle             int // harms that found nothing to break
 	Unknown, Refused int // writes of unknown outcome, and refused as stale
 	Stale            int // writes asked after their run had been given to somebody else
-	Loose            int // orders whose end may be another than on a calm day
+	Loose, Worn      int // orders whose end may be another than on a calm day, and those of them of which a visit was begun too often
 	Invalid          string
 	Broken           []string
 }
@@ -174,7 +174,7 @@ func (c *Chaos) drop(ctx context.Context) error {
 func (c *Chaos) stormy(ctx context.Context, real store.Store, r *ChaosReport) error {
 	t := &Trial{
 		Store: real, Seen: NewWitness(), Workers: Calm{}, Client: Calm{}, Staff: c.Workers, Orders: c.orders, Follow: true,
-		Lease: Lapse, Slack: 5 * time.Second, Within: 2 * time.Minute,
+		Lease: Lapse, Slack: 5 * time.Second, Within: 5 * time.Minute,
 		Open: func(place int) (store.Store, error) { return c.open(c.lines[place].URL, c.schema) },
 	}
 	t.World = NewWorld(t.Seen)
@@ -193,8 +193,12 @@ func (c *Chaos) stormy(ctx context.Context, real store.Store, r *ChaosReport) er
 		if err := <-ended; err != nil {
 			return err
 		}
-		r.Broken = Check(t, c.want())
-		if len(r.Broken) > 0 || !fork {
+		l, err := leftOf(t)
+		if err != nil {
+			return err
+		}
+		l.wear()
+		if r.Broken = l.all(c.want()); len(r.Broken) > 0 || !fork {
 			return nil
 		}
 		if err := Forked(t, c.rng.IntN); err != nil {
@@ -275,6 +279,9 @@ func (c *Chaos) sum(t *Trial, s *Storm, r *ChaosReport) {
 		if o.loose() {
 			r.Loose++
 		}
+		if o.worn {
+			r.Worn++
+		}
 	}
 	if l, err := leftOf(t); err == nil {
 		r.Runs, r.Steps = len(l.runs), l.result(func(string) bool { return false }).Path
@@ -283,7 +290,10 @@ func (c *Chaos) sum(t *Trial, s *Storm, r *ChaosReport) {
 	for _, n := range s.Made {
 		made += n
 	}
-	if made < leastHarms {
+	switch {
+	case r.Worn*4 > len(c.orders):
+		r.Invalid = fmt.Sprintf("visits of %d of %d runs were begun too often: the machine is too slow", r.Worn, len(c.orders))
+	case made < leastHarms:
 		r.Invalid = fmt.Sprintf("%d harms with at least %d runs in hand, want %d", made, leastInHand, leastHarms)
 	}
 }

@@ -38,6 +38,7 @@ func (s *storms) add(r ChaosReport) {
 		s.Harms[h] += n
 	}
 	s.Runs, s.Steps, s.Idle, s.Loose = s.Runs+r.Runs, s.Steps+r.Steps, s.Idle+r.Idle, s.Loose+r.Loose
+	s.Worn += r.Worn
 	s.Unknown, s.Refused, s.Stale = s.Unknown+r.Unknown, s.Refused+r.Refused, s.Stale+r.Stale
 	for _, b := range r.Broken {
 		s.Broken = append(s.Broken, fmt.Sprintf("seed %d: %s", r.Seed, b))
@@ -45,8 +46,8 @@ func (s *storms) add(r ChaosReport) {
 }
 
 func (s *storms) String() string {
-	return fmt.Sprintf("%d trials in %s: %d runs, %d steps; %s; %d writes of unknown outcome, %d refused as stale, %d asked too late; %d cancelled or begun again; %d trials invalid, %d harms without runs in hand; %d violations",
-		s.trials, time.Since(s.began).Round(time.Second), s.Runs, s.Steps, told(s.Harms), s.Unknown, s.Refused, s.Stale, s.Loose, s.invalid, s.Idle, len(s.Broken))
+	return fmt.Sprintf("%d trials in %s: %d runs, %d steps; %s; %d writes of unknown outcome, %d refused as stale, %d asked too late; %d runs cancelled, begun again or worn out (%d); %d trials invalid, %d harms without runs in hand; %d violations",
+		s.trials, time.Since(s.began).Round(time.Second), s.Runs, s.Steps, told(s.Harms), s.Unknown, s.Refused, s.Stale, s.Loose, s.Worn, s.invalid, s.Idle, len(s.Broken))
 }
 
 // TestFaultPostgresChaos plays batches of runs while a storm goes on over a real Postgres. A seed that fails is printed; played again

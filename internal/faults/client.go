@@ -178,14 +178,16 @@ func (t *Trial) look() (moving bool, err error) {
 			delete(t.since, r.ID)
 			continue
 		}
-		if _, known := t.since[r.ID]; !known {
-			t.since[r.ID] = now
+		since, known := t.since[r.ID]
+		if !known || since.epoch != r.Epoch {
+			since = stuck{now, r.Epoch}
 		}
-		if calm := t.Seen.calmFrom(t.Lease); calm.After(t.since[r.ID]) {
-			t.since[r.ID] = calm
+		if calm := t.Seen.calmFrom(t.Lease); calm.After(since.at) {
+			since.at = calm
 		}
-		if stuck := now.Sub(t.since[r.ID]); stuck > 2*t.Lease+t.Slack {
-			t.Seen.violation("I6: run %s of %s at %q (%s) has had no lease, timer, child or question for %s", r.ID, r.Workflow, r.Node, r.Status, stuck)
+		t.since[r.ID] = since
+		if d := now.Sub(since.at); d > 2*t.Lease+t.Slack {
+			t.Seen.violation("I6: run %s of %s at %q (%s) has had no lease, timer, child or question for %s", r.ID, r.Workflow, r.Node, r.Status, d)
 			return false, nil
 		}
 	}

@@ -40,15 +40,33 @@ func (l *left) result(skip func(path string) bool) *Result {
 		}
 	}
 	for _, run := range l.runs {
-		var head engine.Head
-		var job Job
-		_ = errors.Join(json.Unmarshal(run.Head, &head), json.Unmarshal(head.Input, &job)) // what cannot be read is nobody's
-		if !skip(job.Path) {
+		if !skip(pathOf(run)) {
 			r.Ends = append(r.Ends, l.endOf(run, r))
 		}
 	}
 	slices.Sort(r.Ends)
 	return r
+}
+
+// pathOf is the path that a run was started with.
+func pathOf(r store.Run) string {
+	var head engine.Head
+	var job Job
+	_ = errors.Join(json.Unmarshal(r.Head, &head), json.Unmarshal(head.Input, &job)) // what cannot be read is nobody's
+	return job.Path
+}
+
+// wear notes the orders of which a visit was begun too often. Where workers are struck again and again, or a slow machine lets their
+// leases run out, that is the end to which an engine must bring it.
+func (l *left) wear() {
+	for _, r := range l.runs {
+		if rec := l.recs[r.ID]; rec.Err == nil || rec.Err.Code != pawl.CodeCrashLoop {
+			continue
+		}
+		for _, o := range l.t.Orders {
+			o.worn = o.worn || o.owns(pathOf(r))
+		}
+	}
 }
 
 // endOf is one run's end: its input stands for its id.

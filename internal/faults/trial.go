@@ -26,10 +26,11 @@ type Order struct {
 	cancelled time.Time // acknowledged
 	tried     bool      // to cancel
 	again     bool      // a start whose outcome was unknown found the run failed already, and began its next attempt
+	worn      bool      // a visit was begun too often, in the run or below it
 }
 
 // loose reports whether the run may end otherwise than on a calm day.
-func (o *Order) loose() bool { return o.tried || o.again }
+func (o *Order) loose() bool { return o.tried || o.again || o.worn }
 
 // owns tells what belongs to the order by its path: runs by theirs, and effects by their label.
 func (o *Order) owns(path string) bool {
@@ -72,8 +73,8 @@ type Trial struct {
 	desk    pawl.Runs // of the last one
 	hired   []*hired
 	acks    acks
-	since   map[string]time.Time // runs that nothing will move, from when on
-	seen    map[string]int64     // the last event that was followed, by run
+	since   map[string]stuck // runs that nothing will move
+	seen    map[string]int64 // the last event that was followed, by run
 	readers sync.WaitGroup
 	stop    chan struct{}
 	wg      sync.WaitGroup
@@ -83,6 +84,12 @@ type Trial struct {
 type acks struct {
 	answers  map[string]string // by question
 	attempts int               // to answer differently, that were refused
+}
+
+// stuck is since when nothing will move a run, and which epoch it has had: with another one it has been in somebody's hands.
+type stuck struct {
+	at    time.Time
+	epoch int64
 }
 
 // hired is a worker.
@@ -108,7 +115,7 @@ func (t *Trial) Play() (err error) {
 	if o := t.Orders[0]; o.Job.Path == "" {
 		o.Job = Job{Path: "run", Sum: 1}
 	}
-	t.acks.answers, t.since, t.seen, t.stop = map[string]string{}, map[string]time.Time{}, map[string]int64{}, make(chan struct{})
+	t.acks.answers, t.since, t.seen, t.stop = map[string]string{}, map[string]stuck{}, map[string]int64{}, make(chan struct{})
 	t.ctx, t.end = context.WithTimeout(context.Background(), t.Within)
 	defer t.bury()
 	if t.Before != nil {
