@@ -252,13 +252,13 @@ func TestCase27AnUnknownCommitIsLookedUp(t *testing.T) {
 			open.virtual(t, func(r *rig) {
 				c := engine.Config{Trace: engine.Trace{Fault: func(string, error) {}}}
 				defer r.worker(r.engine(&blackout{Store: r.store, at: at, long: 5 * time.Second}, c))()
-				run := r.ends(r.start("relay", 1).ID, pawl.StatusSucceeded)
+				run := r.untilEnd(r.start("relay", 1).ID, time.Hour)
 				for _, name := range []string{"a", "b", "c", "retry"} {
 					if n := r.steps(run.ID, name); n != 1 {
 						t.Errorf("commit %d: %d rows of %s", at, n, name)
 					}
 				}
-				if w := output(t, run); fmt.Sprint(w.Log) != "[a b c]" {
+				if w := output(t, run); run.Status != pawl.StatusSucceeded || fmt.Sprint(w.Log) != "[a b c]" {
 					t.Errorf("commit %d: output %+v", at, w)
 				}
 			}, build(t, relay()))

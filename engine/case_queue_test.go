@@ -99,7 +99,7 @@ func TestCase28ALongTransactionOnPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	const dead, then = 6000, 200
-	jobs(t, s, 0, dead, 100)
+	jobs(t, s, 0, dead, 10)
 	s.Close()
 	time.Sleep(2 * time.Second) // so long a claim looks back in any case
 	before := read()
@@ -117,7 +117,7 @@ func TestCase28ALongTransactionOnPostgres(t *testing.T) {
 	}
 	if i := slices.IndexFunc(findings, func(f store.Finding) bool { return f.Name == "oldest_snapshot" }); i < 0 {
 		t.Error("doctor does not know of the transaction")
-	} else if n, err := strconv.Atoi(findings[i].Value); err != nil || n < 100 {
+	} else if n, err := strconv.Atoi(findings[i].Value); err != nil || n < 1000 {
 		t.Errorf("%+v, %v", findings[i], err)
 	}
 }

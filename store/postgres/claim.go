@@ -172,11 +172,21 @@ func (s *Store) claim(ctx context.Context, conn *pgxpool.Conn, c *store.Claim) (
 		next = pauseOf(*at, now)
 	}
 	if queued {
-		if again := s.horizon.saw(c.Kinds, seen, time.Since(began), now, ready, ends); again >= 0 && (next < 0 || again < next) {
+		took := time.Since(began)
+		if seen.whole.IsZero() && took >= slowLook && !kept(ctx, conn) {
+			took = 0 // it is slow for another reason
+		}
+		if again := s.horizon.saw(c.Kinds, seen, took, now, ready, ends); again >= 0 && (next < 0 || again < next) {
 			next = again
 		}
 	}
 	return got, next, nil
+}
+
+// kept tells whether somebody keeps dead rows from being removed.
+func kept(ctx context.Context, conn *pgxpool.Conn) (is bool) {
+	err := conn.QueryRow(ctx, "SELECT ("+oldest+") > $1::bigint", keeps).Scan(&is)
+	return err == nil && is
 }
 
 // earlier is the earlier of two times that there may be.

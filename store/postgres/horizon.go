@@ -11,7 +11,7 @@ import (
 // dead rows behind, which Postgres cannot take away while a transaction of somebody else's stays open: claims that looked through
 // all of them each time would become slower and slower.
 //
-// It is a hint, and used only where a look has become slow: whatever becomes due does so at the time at which it is written or later,
+// It is a hint, and used only where a look has become slow while there is such a transaction: whatever becomes due does so at the time at which it is written or later,
 // but a commit may take longer than the margin. So everything is looked through again every now and then.
 type horizon struct {
 	mu sync.Mutex
@@ -31,7 +31,8 @@ type sight struct {
 const (
 	margin   = int64(2 * time.Second)
 	slowLook = 2 * time.Millisecond
-	oftenest = 20 // looking through everything takes at most one part in so many of the time
+	keeps    = int64(1000) // transactions since a snapshot was taken: from then on it counts as one that stays open
+	oftenest = 20          // looking through everything takes at most one part in so many of the time
 	seldom   = 10 * time.Second
 )
 
