@@ -1,0 +1,84 @@
+package llm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"pawl"
+)
+
+// Options of asking a model inside a run.
+type Options struct {
+	// Retry are the tries of the call, each of which asks the whole chain; the zero value: three, after 1 s and 4 s, and as the
+	// provider says. Max 1: none.
+	Retry   pawl.Retry
+	Timeout time.Duration // of one try; 0: 2 minutes
+	Limit   string        // name of a limit that all workers share; empty: the provider's name
+	// Deltas is the type of the passing events that carry the text as it is written; empty: it is not streamed.
+	Deltas string
+}
+
+func (o Options) call(m Model, r Request) pawl.CallOptions {
+	if o.Retry.Max == 0 {
+		o.Retry = pawl.Retry{Max: 3, First: time.Second, Factor: 4}
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 2 * time.Minute
+	}
+	if o.Limit == "" {
+		o.Limit = m.Ref().Provider
+	}
+	return pawl.CallOptions{For: asked{m.Ref(), r.abridged()}, Retry: o.Retry, Timeout: o.Timeout, Limit: o.Limit}
+}
+
+// asked is what is recorded of a call at a model.
+type asked struct {
+	Model   Ref     `json:"model"`
+	Request Request `json:"request"`
+}
+
+// Generate asks a model inside a run and records the response: after a crash it is read, not asked for again. key is the call's,
+// as in pawl.Do. Outside a run it only asks.
+func Generate(ctx context.Context, key string, m Model, r Request, o ...Options) (Response, error) {
+	opt := slices.Concat(o, []Options{{}})[0]
+	return pawl.Do(ctx, key, func(ctx context.Context) (Response, error) { return ask(ctx, m, r, opt) }, opt.call(m, r))
+}
+
+// ask makes one try, inside a call.
+func ask(ctx context.Context, m Model, r Request, o Options) (resp Response, err error) {
+	ref := m.Ref()
+	pawl.Annotate(ctx, "gen_ai.operation.name", "chat", "gen_ai.provider.name", ref.Provider, "gen_ai.request.model", ref.Model)
+	if o.Deltas == "" {
+		resp, err = m.Generate(ctx, r)
+	} else {
+		resp, err = m.Stream(ctx, r, func(d Delta) { _ = pawl.Delta(ctx, o.Deltas, d) }) // nobody need be listening
+	}
+	if err != nil {
+		return resp, err
+	}
+	pawl.Annotate(ctx, "gen_ai.response.model", resp.Model, "gen_ai.response.finish_reasons", string(resp.Finish),
+		"gen_ai.usage.input_tokens", resp.Usage.Input, "gen_ai.usage.output_tokens", resp.Usage.Output)
+	return resp, nil
+}
+
+// abridged is the request with its pictures as their hashes: what a record shows, and is compared by.
+func (r Request) abridged() Request {
+	r.Messages = slices.Clone(r.Messages)
+	for i, m := range r.Messages {
+		if !slices.ContainsFunc(m.Parts, func(p Part) bool { return p.Image != nil }) {
+			continue
+		}
+		parts := slices.Clone(m.Parts)
+		for j, p := range parts {
+			if p.Image != nil {
+				sum := sha256.Sum256(p.Image.Data)
+				parts[j] = Part{Text: p.Image.Type + " sha256:" + hex.EncodeToString(sum[:])}
+			}
+		}
+		r.Messages[i].Parts = parts
+	}
+	return r
+}
