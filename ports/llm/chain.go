@@ -24,12 +24,12 @@ type chain struct{ models []Model }
 func (c chain) Ref() Ref { return c.models[0].Ref() }
 
 func (c chain) Generate(ctx context.Context, r Request) (Response, error) {
-	return c.try(ctx, func(m Model) (Response, error) { return m.Generate(ctx, r) })
+	return c.try(ctx, r, func(m Model) (Response, error) { return m.Generate(ctx, r) })
 }
 
 func (c chain) Stream(ctx context.Context, r Request, tell func(Delta)) (Response, error) {
 	told := false
-	return c.try(ctx, func(m Model) (Response, error) {
+	return c.try(ctx, r, func(m Model) (Response, error) {
 		if told {
 			tell(Delta{Void: true})
 		}
@@ -40,10 +40,13 @@ func (c chain) Stream(ctx context.Context, r Request, tell func(Delta)) (Respons
 	})
 }
 
-func (c chain) try(ctx context.Context, ask func(Model) (Response, error)) (Response, error) {
+func (c chain) try(ctx context.Context, r Request, ask func(Model) (Response, error)) (Response, error) {
 	var failed []error
 	for _, m := range c.models {
 		resp, err := ask(m)
+		if err == nil {
+			err = sound(m.Ref(), r, &resp)
+		}
 		switch {
 		case err == nil && len(failed) > 0:
 			pawl.Annotate(ctx, "fallback", m.Ref().String(), "fallback_from", texts(failed))

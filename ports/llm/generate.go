@@ -1,13 +1,18 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"pawl"
+	"pawl/internal/codec"
 )
 
 // Options of asking a model inside a run.
@@ -16,7 +21,7 @@ type Options struct {
 	// provider says. Max 1: none.
 	Retry   pawl.Retry
 	Timeout time.Duration // of one try; 0: 2 minutes
-	Limit   string        // name of a limit that all workers share; empty: the provider's name
+	Limit   string        // name of a limit that all workers share, which the engine must have; empty: none
 	// Deltas is the type of the passing events that carry the text as it is written; empty: it is not streamed.
 	Deltas string
 }
@@ -27,9 +32,6 @@ func (o Options) call(m Model, r Request) pawl.CallOptions {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Minute
-	}
-	if o.Limit == "" {
-		o.Limit = m.Ref().Provider
 	}
 	return pawl.CallOptions{For: asked{m.Ref(), r.abridged()}, Retry: o.Retry, Timeout: o.Timeout, Limit: o.Limit}
 }
@@ -51,17 +53,63 @@ func Generate(ctx context.Context, key string, m Model, r Request, o ...Options)
 func ask(ctx context.Context, m Model, r Request, o Options) (resp Response, err error) {
 	ref := m.Ref()
 	pawl.Annotate(ctx, "gen_ai.operation.name", "chat", "gen_ai.provider.name", ref.Provider, "gen_ai.request.model", ref.Model)
+	told := false
 	if o.Deltas == "" {
 		resp, err = m.Generate(ctx, r)
 	} else {
-		resp, err = m.Stream(ctx, r, func(d Delta) { _ = pawl.Delta(ctx, o.Deltas, d) }) // nobody need be listening
+		resp, err = m.Stream(ctx, r, func(d Delta) {
+			told = true
+			_ = pawl.Delta(ctx, o.Deltas, d) // nobody need be listening
+		})
+	}
+	if err == nil {
+		err = sound(ref, r, &resp)
 	}
 	if err != nil {
-		return resp, err
+		if told {
+			_ = pawl.Delta(ctx, o.Deltas, Delta{Void: true})
+		}
+		return Response{}, err
 	}
 	pawl.Annotate(ctx, "gen_ai.response.model", resp.Model, "gen_ai.response.finish_reasons", string(resp.Finish),
 		"gen_ai.usage.input_tokens", resp.Usage.Input, "gen_ai.usage.output_tokens", resp.Usage.Output)
 	return resp, nil
+}
+
+// gateway is how pages begin with which a gateway answers in a provider's place, also with status 200.
+var gateway = regexp.MustCompile(`(?i)^\s*(<!doctype html|<html|<head|<\?xml|(50[234]:? )?(bad gateway|service (temporarily )?unavailable|gateway time-?out)|upstream (connect|request) |error code: 5\d\d)`)
+
+// sound makes a response one that can be recorded, and fails where JSON was asked for and a gateway's page came. Arguments that are
+// not JSON, or that two readers could take differently, are recorded as the text that they are, which is no object.
+func sound(ref Ref, r Request, resp *Response) error {
+	if r.Format != nil && gateway.MatchString(resp.Message.Text()) {
+		return Failure{Ref: ref, Code: pawl.CodeUnavailable, Text: "a gateway's page instead of an answer", After: -1}.Fault()
+	}
+	parts := slices.Clone(resp.Message.Parts)
+	for i, p := range parts {
+		parts[i].Text = strings.ToValidUTF8(p.Text, "\ufffd")
+		if p.Call == nil {
+			continue
+		}
+		call := *p.Call
+		if len(bytes.TrimSpace(call.Arguments)) == 0 {
+			call.Arguments = json.RawMessage("{}")
+		}
+		if read, err := strict(string(call.Arguments)); err != nil || read.doubt != "" {
+			text, err := codec.Encode(strings.ToValidUTF8(string(call.Arguments), "\ufffd"))
+			if err != nil {
+				return err
+			}
+			call.Arguments = text
+		} else if len(read.changes) > 0 {
+			if call.Arguments, err = codec.Encode(read.value); err != nil {
+				return err
+			}
+		}
+		parts[i].Call = &call
+	}
+	resp.Message.Parts = parts
+	return nil
 }
 
 // abridged is the request with its pictures as their hashes: what a record shows, and is compared by.
