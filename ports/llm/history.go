@@ -41,7 +41,20 @@ func Compress(ctx context.Context, key string, messages []Message, c Compression
 	if c.Above < 0 || len(messages) <= c.Above || at <= 0 {
 		return messages, nil
 	}
-	old, kept := messages[:at], messages[at:]
+	old, kept := slices.Clone(messages[:at]), messages[at:]
+	var first []Part // of the user's message that what is left begins with
+	if kept[0].Role == RoleUser {
+		first, kept = kept[0].Parts, kept[1:]
+	} else if user := func(m Message) bool { return m.Role == RoleUser }; !slices.ContainsFunc(kept, user) {
+		if i := lastIndex(old, user); i >= 0 { // an earlier summary stands before what was said, and goes into the next one
+			var summary []Part
+			summary, first = parted(old[i])
+			old = slices.Replace(old, i, i+1, Message{Role: RoleUser, Parts: summary})
+			if len(summary) == 0 {
+				old = slices.Delete(old, i, i+1)
+			}
+		}
+	}
 	text, note := fmt.Sprintf("%s%d]", leftOut, len(old)), map[string]any{"messages": len(messages), "left_out": len(old), "by": "drop"}
 	if c.Summarize != nil {
 		summary, why, err := summarize(ctx, key, old, c)
@@ -59,30 +72,27 @@ func Compress(ctx context.Context, key string, messages []Message, c Compression
 		return messages, err
 	}
 	// Providers want a user's message first, and some want no two in a row.
-	first := Text(RoleUser, text)
-	switch last := lastOf(old); {
-	case kept[0].Role == RoleUser:
-		first.Parts = append(first.Parts, said(kept[0])...)
-		kept = kept[1:]
-	case last != nil && !slices.ContainsFunc(kept, func(m Message) bool { return m.Role == RoleUser }):
-		first.Parts = append(first.Parts, said(*last)...)
-	}
-	return append([]Message{first}, kept...), nil
+	head := Message{Role: RoleUser, Parts: append([]Part{{Text: text}}, first...)}
+	return append([]Message{head}, kept...), nil
 }
 
-// lastOf is the last message of the user.
-func lastOf(messages []Message) *Message {
+func lastIndex(messages []Message, is func(Message) bool) int {
 	for i := len(messages) - 1; i >= 0; i-- {
-		if messages[i].Role == RoleUser {
-			return &messages[i]
+		if is(messages[i]) {
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
-// said is a message without what an earlier compression put before it.
-func said(m Message) []Part {
-	return slices.DeleteFunc(slices.Clone(m.Parts), func(p Part) bool { return strings.HasPrefix(p.Text, leftOut) })
+// parted takes what an earlier compression put before a message from what was said.
+func parted(m Message) (before, said []Part) {
+	for i, p := range m.Parts {
+		if !strings.HasPrefix(p.Text, leftOut) {
+			return m.Parts[:i], m.Parts[i:]
+		}
+	}
+	return m.Parts, nil
 }
 
 // summarize asks for a summary, or says why there is none. An error is the run's.
