@@ -90,7 +90,7 @@ func (o LoopOptions) filled() LoopOptions {
 			*at = n
 		}
 	}
-	o.Tool.For, o.Tool.Retry = nil, pawl.Retry{Max: 1}
+	o.Tool.For, o.Tool.Retry = nil, pawl.Retry{}
 	return o
 }
 
