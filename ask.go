@@ -8,6 +8,7 @@ import (
 
 	"pawl/internal/codec"
 	"pawl/internal/host"
+	"pawl/internal/schema"
 )
 
 // Question is what a person is asked. Choices are offered, not enforced; Data is shown beside them (what is to be decided
@@ -36,7 +37,7 @@ func Ask[A any](ctx context.Context, key string, q Question) (a A, err error) {
 			return a, Permanent(&Error{Code: CodeInvalid, Text: fmt.Sprintf("question %q: Data: %v", key, err)})
 		}
 	}
-	if r.Schema, err = schema(reflect.TypeFor[A]()); err != nil {
+	if r.Schema, err = schema.Of(reflect.TypeFor[A]()); err != nil {
 		return a, Permanent(fmt.Errorf("question %q: JSON Schema of the answer: %w", key, err))
 	}
 	b, err := h.Ask(ctx, r)

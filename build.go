@@ -12,6 +12,7 @@ import (
 
 	"pawl/internal/codec"
 	"pawl/internal/host"
+	"pawl/internal/schema"
 )
 
 // Build checks the graph and makes it a Workflow. It reports all faults at once, each naming node and edge. A graph that
@@ -192,7 +193,7 @@ func (c *check[I, S, O]) types() {
 			continue
 		}
 		var err error
-		if *t.doc, err = schema(t.t); err != nil {
+		if *t.doc, err = schema.Of(t.t); err != nil {
 			c.add("%s type %s: JSON Schema: %v", t.what, t.t, err)
 		}
 	}

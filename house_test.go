@@ -30,6 +30,7 @@ var houseFloors = []struct {
 	{"store", 0, "the contract of whatever remembers"},
 	{"internal/host", 0, "the seam between Do and whoever runs it"},
 	{"internal/codec", 0, "values to bytes and back"},
+	{"internal/schema", 0, "JSON Schemas: of types, and of what fits them"},
 	{"internal/delta", 0, "bytes as a difference to other bytes"},
 	{"store/internal/*", 0, "what stores written in Go share"},
 
@@ -61,14 +62,15 @@ var houseFloors = []struct {
 
 // houseStairs are the only imports within a floor.
 var houseStairs = map[string][]string{
-	".":                {"internal/host", "internal/codec"},
+	".":                {"internal/host", "internal/codec", "internal/schema"},
+	"internal/schema":  {"internal/codec"},
 	"store/internal/*": {"store"},
 }
 
 // housePure are the folders that decide and describe but do nothing: no I/O, no clock of their own, no chance.
 var housePure = []string{
-	".", "store", "internal/host", "internal/codec", "internal/delta", "internal/machine", "internal/draw", "internal/text",
-	"internal/parcel", "ports/*", "workflows/*",
+	".", "store", "internal/host", "internal/codec", "internal/schema", "internal/delta", "internal/machine", "internal/draw",
+	"internal/text", "internal/parcel", "ports/*", "workflows/*",
 }
 
 var (

@@ -14,6 +14,9 @@ import (
 	"pawl/internal/host"
 )
 
+// schemas are the JSON Schemas of a graph's types.
+type schemas struct{ input, output, state []byte }
+
 // compile makes the program of a graph that was found sound.
 func (g *Graph[I, S, O]) compile(children []*Workflow, docs schemas) *Workflow {
 	for i, n := range g.nodes {

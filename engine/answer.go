@@ -10,6 +10,7 @@ import (
 
 	"pawl"
 	"pawl/internal/machine"
+	"pawl/internal/schema"
 	"pawl/store"
 )
 
@@ -35,11 +36,11 @@ func (r *runs) answer(ctx context.Context, id, qid string, answer json.RawMessag
 		if err != nil {
 			return err
 		}
-		v, err := newValidator(row.Schema)
+		v, err := schema.Compile(row.Schema)
 		if err != nil {
 			return err
 		}
-		if err := v.check(answer); err != nil {
+		if err := v.Check(answer); err != nil {
 			return invalid("answer: %v", err)
 		}
 		switch {

@@ -13,6 +13,7 @@ import (
 	"pawl"
 	"pawl/internal/host"
 	"pawl/internal/machine"
+	"pawl/internal/schema"
 	"pawl/store"
 )
 
@@ -78,7 +79,7 @@ type program struct {
 	*host.Program
 	w     *pawl.Workflow
 	m     machine.Machine
-	input *validator
+	input *schema.Schema
 }
 
 // Engine runs graphs on a store. It starts nothing by itself: Work and WorkRun do.
@@ -154,7 +155,7 @@ func (e *Engine) register(w *pawl.Workflow, top bool) error {
 		}
 		return nil
 	}
-	v, err := newValidator(w.Input())
+	v, err := schema.Compile(w.Input())
 	if err != nil {
 		return fmt.Errorf("engine: %s: input schema: %w", w.ID(), err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"pawl"
+	"pawl/internal/schema"
 )
 
 func (r *runs) Fork(ctx context.Context, id string, step int64, state json.RawMessage) (pawl.Run, error) {
@@ -43,11 +44,11 @@ func (r *runs) fork(ctx context.Context, id string, step int64, state json.RawMe
 			return out, err
 		}
 	} else {
-		v, err := newValidator(p.State)
+		v, err := schema.Compile(p.State)
 		if err != nil {
 			return out, err
 		}
-		if err := v.check(raw); err != nil {
+		if err := v.Check(raw); err != nil {
 			return out, invalid("state: %v", err)
 		}
 	}

@@ -233,7 +233,7 @@ func checkStart(p *program, input json.RawMessage, o pawl.StartOptions) error {
 	if len(input) > MaxState {
 		return &pawl.Error{Code: pawl.CodeInvalid, Text: fmt.Sprintf("the input has %d bytes, at most %d are allowed", len(input), MaxState)}
 	}
-	if err := p.input.check(input); err != nil {
+	if err := p.input.Check(input); err != nil {
 		return invalid("input: %v", err)
 	}
 	for m, n := range o.Budget {

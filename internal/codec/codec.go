@@ -153,7 +153,7 @@ func object(d *json.Decoder, depth int) error {
 			return err
 		}
 		k, _ := t.(string)
-		f := fold(k)
+		f := Fold(k)
 		if old, ok := seen[f]; ok {
 			if old == k {
 				return &twin{why: fmt.Sprintf("key %q stands twice", k)}
@@ -226,8 +226,8 @@ func notUTF8(b []byte) (int, bool) {
 	return 0, false
 }
 
-// fold makes keys equal that encoding/json takes for one field: of the letters that differ only by case, the first.
-func fold(s string) string {
+// Fold makes keys equal that encoding/json takes for one field: of the letters that differ only by case, the first.
+func Fold(s string) string {
 	return strings.Map(func(r rune) rune {
 		for {
 			next := unicode.SimpleFold(r)

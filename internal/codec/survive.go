@@ -155,12 +155,12 @@ func (s *survey) fields(t reflect.Type, at string) {
 			s.fault(to, `a field with the tag json:"-" is not stored`)
 			continue
 		}
-		if o, ok := names[fold(f.name)]; ok && o.name == f.name {
+		if o, ok := names[Fold(f.name)]; ok && o.name == f.name {
 			s.fault(to, "%s has the name %q too: only one of them is stored, or none", at+o.path, f.name)
 		} else if ok {
 			s.fault(to, "its name %q differs from that of %s only by case", f.name, at+o.path)
 		}
-		names[fold(f.name)] = f
+		names[Fold(f.name)] = f
 		s.of(f.Type, to)
 	}
 }

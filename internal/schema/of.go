@@ -1,4 +1,4 @@
-package pawl
+package schema
 
 import (
 	"encoding/json"
@@ -9,11 +9,8 @@ import (
 	"pawl/internal/codec"
 )
 
-// schemas are the JSON Schemas of a graph's types.
-type schemas struct{ input, output, state []byte }
-
-// schema describes a type as encoding/json writes it.
-func schema(t reflect.Type) ([]byte, error) {
+// Of describes a type as encoding/json writes it.
+func Of(t reflect.Type) ([]byte, error) {
 	known := map[reflect.Type]*jsonschema.Schema{}
 	for of, form := range codec.Forms(t) {
 		known[of] = formSchema(form)

@@ -1,0 +1,63 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"pawl"
+)
+
+// The codes of this port's errors, beside pawl's own: CodeInvalid (the request cannot be made so), CodeForbidden (the key is not
+// taken), CodeTimeout and CodeUnavailable (also where the connection broke, or a gateway answered).
+const (
+	CodeRateLimited = "rate_limited"    // too many requests or tokens in a time
+	CodeQuota       = "quota_exhausted" // the account has no more; waiting does not help
+	CodeRetired     = "model_retired"   // there is no such model, or no longer
+	CodeRefused     = "refused"         // the model or the provider's filter will not answer
+	CodeTruncated   = "truncated"       // the response was cut at its limit of tokens
+	CodeTooLong     = "too_long"        // the request is longer than the model reads
+	CodeFormat      = "format"          // no attempt had the form that was asked for
+	CodeUnset       = "not_configured"  // no model is configured
+)
+
+// Failure is what went wrong between this program and a provider.
+type Failure struct {
+	Ref    Ref
+	Code   string
+	Status int           // of HTTP; 0: there was none
+	Text   string        // the provider's words, without secrets
+	After  time.Duration // how long the provider wants to be left alone; negative: it did not say
+	Err    error
+}
+
+// Fault makes a failure the error that a Model returns: coded, and marked for the engine's retries. Tried again are rate limits,
+// timeouts and what is unavailable; everything else would only fail again.
+func (f Failure) Fault() error {
+	text := f.Ref.String() + ": " + f.Text
+	if f.Status != 0 {
+		text = fmt.Sprintf("%s: %d: %s", f.Ref, f.Status, f.Text)
+	}
+	var err error = &pawl.Error{Code: f.Code, Op: "generate", Text: text, Err: f.Err}
+	switch {
+	case !passing(f.Code):
+		return pawl.Permanent(err)
+	case f.After >= 0:
+		return pawl.RetryAfter(err, f.After)
+	}
+	return err
+}
+
+// passing says whether another attempt could have another end.
+func passing(code string) bool {
+	return code == CodeRateLimited || code == pawl.CodeTimeout || code == pawl.CodeUnavailable
+}
+
+// Code is the code of an error of this port; empty: it is another's.
+func Code(err error) string {
+	var e *pawl.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
