@@ -9,7 +9,8 @@ import (
 )
 
 // The codes of this port's errors, beside pawl's own: CodeInvalid (the request cannot be made so), CodeForbidden (the key is not
-// taken), CodeTimeout and CodeUnavailable (also where the connection broke, or a gateway answered).
+// taken), CodeTimeout, CodeUnavailable (also where the connection broke, or a gateway answered) and CodeExhausted (the response
+// is larger than anything that is read).
 const (
 	CodeRateLimited = "rate_limited"    // too many requests or tokens in a time
 	CodeQuota       = "quota_exhausted" // the account has no more; waiting does not help
@@ -46,6 +47,30 @@ func (f Failure) Fault() error {
 		return pawl.RetryAfter(err, f.After)
 	}
 	return err
+}
+
+// StatusCode is the code of a refusal over HTTP, by its status: what holds where the body does not say more.
+func StatusCode(status int) string {
+	switch status {
+	case 401, 403:
+		return pawl.CodeForbidden
+	case 402:
+		return CodeQuota
+	case 404, 410:
+		return CodeRetired
+	case 408, 504, 524:
+		return pawl.CodeTimeout
+	case 413:
+		return CodeTooLong
+	case 429:
+		return CodeRateLimited
+	case 409, 425:
+		return pawl.CodeUnavailable
+	}
+	if status >= 400 && status < 500 {
+		return pawl.CodeInvalid
+	}
+	return pawl.CodeUnavailable
 }
 
 // passing says whether another attempt could have another end.
