@@ -127,55 +127,55 @@ func TestStream(t *testing.T) {
 // TestBounds: what is too large, too slow or cut off is none.
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	wait := make(chan struct{})
-	var body string
-	var flush, hang, abort bool
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, body)
-		if flush {
-			_ = http.NewResponseController(w).Flush()
-		}
-		switch {
-		case abort:
+	answer := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"a":1}`) }
+	flush := func(w http.ResponseWriter) { _ = http.NewResponseController(w).Flush() }
+	hang := func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // before that, a server does not see that its client is gone
+		<-r.Context().Done()
+	}
+	for _, c := range []struct {
+		name           string
+		most           int64
+		first, silence time.Duration
+		handler        http.HandlerFunc
+		code, says     string
+	}{
+		{"as large as it may be", 7, 0, 0, answer, "", ""},
+		{"too large", 6, 0, 0, answer, pawl.CodeExhausted, "larger than 6 bytes"},
+		{"cut", 0, 0, 0, func(w http.ResponseWriter, r *http.Request) {
+			answer(w, r)
+			flush(w)
 			panic(http.ErrAbortHandler)
-		case hang:
-			select {
-			case <-wait:
-			case <-r.Context().Done():
+		}, pawl.CodeUnavailable, "broke"},
+		{"silent between", 0, time.Hour, 20 * time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
+			answer(w, r)
+			flush(w)
+			hang(w, r)
+		}, pawl.CodeTimeout, "20ms"},
+		{"silent", 0, 30 * time.Millisecond, time.Hour, hang, pawl.CodeTimeout, "30ms"},
+		{"headers are not a byte of the response", 0, 30 * time.Millisecond, time.Hour, func(w http.ResponseWriter, r *http.Request) {
+			flush(w)
+			hang(w, r)
+		}, pawl.CodeTimeout, "30ms"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			client := serve(t, c.handler)
+			client.Most, client.First, client.Silence = c.most, c.first, c.silence
+			_, err := client.Post(t.Context(), "/a", struct{}{})
+			if c.code == "" {
+				if err != nil {
+					t.Error(err)
+				}
+			} else if e := wants(t, err, c.code, 0); !strings.Contains(e.Text, c.says) {
+				t.Error(e)
 			}
-		}
-	})
-	defer close(wait)
-	post := func() error { _, err := c.Post(t.Context(), "/a", struct{}{}); return err }
-
-	body, c.Most = `{"a":1}`, 7
-	if err := post(); err != nil {
-		t.Error("as large as it may be:", err)
+		})
 	}
-	c.Most = 6
-	wants(t, post(), pawl.CodeExhausted, 0)
-	c.Most = 0
-
-	flush, abort = true, true
-	if e := wants(t, post(), pawl.CodeUnavailable, 0); !strings.Contains(e.Text, "broke") {
-		t.Error(e)
-	}
-	abort, hang = false, true
-	c.First, c.Silence = time.Hour, 20*time.Millisecond
-	if e := wants(t, post(), pawl.CodeTimeout, 0); !strings.Contains(e.Text, "20ms") {
-		t.Error(e)
-	}
-	body, flush = "", false
-	c.First, c.Silence = 30*time.Millisecond, time.Hour
-	if e := wants(t, post(), pawl.CodeTimeout, 0); !strings.Contains(e.Text, "30ms") {
-		t.Error(e)
-	}
-	flush = true // the headers are not yet a byte of the response
-	wants(t, post(), pawl.CodeTimeout, 0)
-	c.First = 0
+	client := serve(t, hang)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	_, err := c.Post(ctx, "/a", struct{}{})
+	_, err := client.Post(ctx, "/a", struct{}{})
 	wants(t, err, pawl.CodeTimeout, 0)
 }
 
