@@ -94,7 +94,7 @@ func (c *Client) ask(ctx context.Context, path, accept string, body any, use fun
 	defer quiet.stop()
 	req, err := http.NewRequestWithContext(quiet.ctx, http.MethodPost, strings.TrimSuffix(c.URL, "/")+path, bytes.NewReader(raw))
 	if err != nil {
-		return &Error{Code: pawl.CodeInvalid, Text: c.Mask("address: " + plain(err).Error()), After: -1}
+		return &Error{Code: pawl.CodeInvalid, Text: c.mask("address: " + plain(err).Error()), After: -1}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", accept)
@@ -153,9 +153,20 @@ type Error struct {
 func (e *Error) Error() string { return e.Text }
 func (e *Error) Unwrap() error { return e.Err }
 
+// Answer is what whoever knows the service makes an error of its own from.
+func (e *Error) Answer() (code string, status int, body []byte, after time.Duration) {
+	return e.Code, e.Status, e.Body, e.After
+}
+
+// Refusal is the error of a service that says no where an answer was to come: in an event, or with success.
+func (c *Client) Refusal(body []byte) error {
+	body = []byte(c.mask(string(body)))
+	return &Error{Body: body, Text: Line(string(body)), After: -1}
+}
+
 // refusal is the error of an answer that says no.
 func (c *Client) refusal(resp *http.Response, body []byte) error {
-	body = []byte(c.Mask(string(body)))
+	body = []byte(c.mask(string(body)))
 	text := Line(string(body))
 	if text == "" {
 		text = http.StatusText(resp.StatusCode)
@@ -174,7 +185,7 @@ func (c *Client) strange(resp *http.Response, body []byte) error {
 	if kind != "" {
 		text += " but " + kind
 	}
-	if said := Line(c.Mask(string(body[:min(len(body), 1000)]))); said != "" {
+	if said := Line(c.mask(string(body[:min(len(body), 1000)]))); said != "" {
 		text += ": " + said
 	}
 	return &Error{Code: pawl.CodeUnavailable, Status: resp.StatusCode, Text: text, After: -1}
@@ -195,7 +206,7 @@ func (c *Client) broken(ctx context.Context, quiet *quiet, err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		e.Text = "the connection broke before the end"
 	default:
-		e.Text = Line(c.Mask(plain(err).Error()))
+		e.Text = Line(c.mask(plain(err).Error()))
 	}
 	return e
 }
@@ -209,8 +220,8 @@ func plain(err error) error {
 	return err
 }
 
-// Mask hides the secrets in a text. Very short ones are no secrets, and would hide half of every text.
-func (c *Client) Mask(text string) string {
+// mask hides the secrets in a text. Very short ones are no secrets, and would hide half of every text.
+func (c *Client) mask(text string) string {
 	for _, s := range c.Secrets {
 		if len(s) < 4 {
 			continue

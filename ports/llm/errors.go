@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -47,6 +48,32 @@ func (f Failure) Fault() error {
 		return pawl.RetryAfter(err, f.After)
 	}
 	return err
+}
+
+// answer is an error of internal/rest: what a service said instead of a response.
+type answer interface {
+	error
+	Answer() (code string, status int, body []byte, after time.Duration)
+}
+
+// FaultOf is an error that a vendor's client has met, in this port's words. A refusal is told by its status, and explain reads what
+// its body says beside; status 0: it stands in the middle of a stream. A context that was cancelled stays what it is.
+func FaultOf(ref Ref, err error, explain func(f *Failure, body []byte)) error {
+	f := Failure{Ref: ref, Code: pawl.CodeUnavailable, Text: err.Error(), After: -1}
+	var a answer
+	switch {
+	case errors.As(err, &a):
+		var body []byte
+		f.Code, f.Status, body, f.After = a.Answer()
+		f.Err = errors.Unwrap(a)
+		if f.Code == "" {
+			f.Code = StatusCode(f.Status)
+			explain(&f, body)
+		}
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return f.Fault()
 }
 
 // StatusCode is the code of a refusal over HTTP, by its status: what holds where the body does not say more.

@@ -16,7 +16,7 @@ type Options struct {
 	// provider says. Max 1: none.
 	Retry   pawl.Retry
 	Timeout time.Duration // of one try; 0: 2 minutes
-	Limit   string        // name of a limit that all workers share; empty: the provider's name
+	Limit   string        // name of a limit that all workers share, which has to be configured; empty: none
 	// Deltas is the type of the passing events that carry the text as it is written; empty: it is not streamed.
 	Deltas string
 }
@@ -27,9 +27,6 @@ func (o Options) call(m Model, r Request) pawl.CallOptions {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Minute
-	}
-	if o.Limit == "" {
-		o.Limit = m.Ref().Provider
 	}
 	return pawl.CallOptions{For: asked{m.Ref(), r.abridged()}, Retry: o.Retry, Timeout: o.Timeout, Limit: o.Limit}
 }

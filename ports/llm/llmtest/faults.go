@@ -49,7 +49,7 @@ func refusals(t *testing.T, p *Provider) {
 	for code, refusal := range p.wire.Refusals {
 		code, _, _ := strings.Cut(code, " ")
 		t.Run(fmt.Sprintf("%s %d", code, refusal.Status), func(t *testing.T) {
-			refusal.Body = strings.ReplaceAll(refusal.Body, "KEY", Key)
+			refusal.Body = strings.ReplaceAll(refusal.Body, "$KEY", Key)
 			p.Play(Scene{Refusal: &refusal})
 			both(t, func(t *testing.T, ask func(context.Context, llm.Model, llm.Request) (llm.Response, error)) {
 				_, err := ask(t.Context(), p.Model(Setup{}), hello())

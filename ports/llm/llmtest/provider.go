@@ -36,7 +36,7 @@ type Wire struct {
 	Whole func(a llm.Response) string
 	// Events is the answer as events, ready to be sent, its text in Pieces.
 	Events func(a llm.Response) []string
-	// Refusals are the vendor's own words for what a code of this port means.
+	// Refusals are the vendor's own words for what a code of this port means, or for the first word of a text. $KEY in it becomes Key.
 	Refusals map[string]Refusal
 	// Midway are an event that breaks off a stream, and the code of it.
 	Midway     string
