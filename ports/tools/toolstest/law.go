@@ -226,7 +226,7 @@ func boundedResult(t *testing.T, open Opener) {
 
 func tooLarge(t *testing.T, open Opener) {
 	s := opened(t, open, Options{})
-	if r := result(t, s, call("big", object{"bytes": 16 << 20})); !r.Failed || !strings.Contains(r.Text, "larger") {
+	if r := result(t, s, call("big", object{"bytes": 10 << 20})); !r.Failed || !strings.Contains(r.Text, "larger") {
 		t.Errorf("%.100s", r.Text)
 	}
 	result(t, s, call("echo", object{"text": "afterwards"}))
