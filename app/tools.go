@@ -131,12 +131,12 @@ func (s toolServer) where() string {
 	if s.Command != "" {
 		return s.Command
 	}
-	u, err := url.Parse(s.URL)
+	u, err := url.Parse(variable.ReplaceAllString(s.URL, "****"))
 	if err != nil {
 		return "****"
 	}
 	u.User, u.RawQuery = nil, ""
-	return u.String()
+	return strings.ReplaceAll(u.String(), "%2A", "*")
 }
 
 // toolbox opens the configured servers, once. None is started yet.

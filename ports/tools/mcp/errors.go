@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -93,9 +94,17 @@ func (s *Server) fault(ctx, timed context.Context, op string, m *mark, err error
 	case errors.As(err, &own):
 		return err
 	case errors.Is(err, sdk.ErrSessionMissing), status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
-		return coded(pawl.CodeUnavailable, err.Error(), errUnread)
+		return coded(pawl.CodeUnavailable, plain(err), errUnread)
 	}
-	return coded(pawl.CodeUnavailable, tools.Cut(err.Error(), 1000)+s.why(), nil)
+	return coded(pawl.CodeUnavailable, plain(err)+s.why(), nil)
+}
+
+// plain is an error's text without the address, which may have a secret in it.
+func plain(err error) string {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	return tools.Cut(err.Error(), 1000)
 }
 
 // why is what is known of the end of the session that there is.
@@ -110,7 +119,7 @@ func (s *Server) why() string {
 
 // startFault is the error of a server that could not be started. Nothing was asked of it.
 func (s *Server) startFault(ctx context.Context, m *mark, l link, err error) error {
-	text := err.Error()
+	text := plain(err)
 	code := pawl.CodeUnavailable
 	switch status := m.status.Load(); {
 	case ctx.Err() != nil:
@@ -118,5 +127,5 @@ func (s *Server) startFault(ctx context.Context, m *mark, l link, err error) err
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		code, text = pawl.CodeForbidden, fmt.Sprintf("it does not let us in (%d)", status)
 	}
-	return &pawl.Error{Code: code, Op: "start", Text: "server " + s.conf.Name + ": start: " + tools.Cut(text, 1000) + l.why(), Err: errUnread}
+	return &pawl.Error{Code: code, Op: "start", Text: "server " + s.conf.Name + ": start: " + text + l.why(), Err: errUnread}
 }

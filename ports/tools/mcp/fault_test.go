@@ -312,6 +312,13 @@ func TestHTTPRefusals(t *testing.T) {
 		}
 		s.Close()
 	}
+	gone, err := mcp.Open(mcp.Config{Name: "site", URL: "http://user:secret@127.0.0.1:1/mcp?key=secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fails(t, gone, call("echo", `{}`), pawl.CodeUnavailable, "refused"); strings.Contains(err.Error(), "secret") {
+		t.Errorf("a secret in the address is told: %v", err)
+	}
 	if elsewhere.Load() {
 		t.Error("a redirect was followed")
 	}
