@@ -193,15 +193,16 @@ func changing(s *sdk.Server) {
 	offer(s, w)
 }
 
-// asking asks the client for input and for a model.
+// asking asks the client for input, as the revisions before the current one have it, and as that has it.
 func asking(s *sdk.Server) {
+	input := &sdk.ElicitParams{Message: "your password?"}
 	say(s, "elicit", func(ctx context.Context, ss *sdk.ServerSession) (string, error) {
-		_, err := ss.Elicit(ctx, &sdk.ElicitParams{Message: "your password?"})
+		_, err := ss.Elicit(ctx, input)
 		return "it told me", err
 	})
-	say(s, "sample", func(ctx context.Context, ss *sdk.ServerSession) (string, error) {
-		_, err := ss.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 10})
-		return "it told me", err
+	tool := &sdk.Tool{Name: "require", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}}
+	s.AddTool(tool, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"1": input}}, nil
 	})
 }
 

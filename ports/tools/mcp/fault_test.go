@@ -16,6 +16,7 @@ import (
 
 	"pawl"
 	"pawl/ports/llm"
+	"pawl/ports/tools"
 	"pawl/ports/tools/mcp"
 )
 
@@ -211,14 +212,13 @@ func TestListChanges(t *testing.T) {
 
 // TestAsksBack: a server gets nothing from us but calls.
 func TestAsksBack(t *testing.T) {
-	for _, revision := range revisions[:2] {
-		for _, tool := range []string{"elicit", "sample"} {
-			s := process(t, "asks back", revision, nil)
-			if r, err := s.Call(t.Context(), call(tool, `{}`)); err == nil && !r.Failed {
-				t.Errorf("%s, %s: %+v", revision, tool, r)
-			}
-			echoes(t, s)
+	for revision, tool := range map[string]string{revisions[0]: "require", revisions[1]: "elicit"} {
+		s := process(t, "asks back", revision, nil)
+		r, err := s.Call(t.Context(), call(tool, `{}`))
+		if refused := err != nil && pawl.Coded(err).Code == tools.CodeProtocol || r.Failed && strings.Contains(r.Text, "does not support"); !refused {
+			t.Errorf("%s: %+v, %v", revision, r, err)
 		}
+		echoes(t, s)
 	}
 }
 
