@@ -9,6 +9,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"pawl"
 	"pawl/internal/codec"
@@ -43,32 +44,36 @@ type Guard struct {
 	*Box
 
 	mu       sync.Mutex
-	approved map[hash]bool
+	approved map[string]bool // by hash
 }
 
 // Guard begins one execution's use of the box.
-func (b *Box) Guard() *Guard { return &Guard{Box: b, approved: map[hash]bool{}} }
+func (b *Box) Guard() *Guard { return &Guard{Box: b, approved: map[string]bool{}} }
 
 // Admit asks a person whether a call may be made, where its tool is not marked as read-only, and parks the run meanwhile. The
 // question is bound to the call by the hash of its server, its tool and its arguments: with others it is asked again. What it
 // returns, if anything, is why the call is not made. key is the call's. It stands outside the function of a pawl.Do.
 //
-// Nobody is asked about a call that needs no approval, or that Call would refuse anyway.
+// What the server lists of the tool is recorded, as the call key/tool. Nobody is asked about a call that needs no approval, or that
+// Call would refuse anyway.
 func (g *Guard) Admit(ctx context.Context, key string, c llm.ToolCall) (refused string, err error) {
-	looks := ctx
+	return g.admission(ctx, key, c, pawl.Retry{Max: 3, First: time.Second, Factor: 4})
+}
+
+func (g *Guard) admission(ctx context.Context, key string, c llm.ToolCall, r pawl.Retry) (refused string, err error) {
+	look := func(ctx context.Context) (inquiry, error) { return g.inquire(ctx, c) }
+	var q inquiry
 	if errors.Is(context.Cause(ctx), pawl.ErrParked) { // beside a question that parks the run, this one is still to be put
-		looks = context.WithoutCancel(ctx)
+		q, err = look(context.WithoutCancel(ctx))
+	} else {
+		q, err = pawl.Do(ctx, key+"/tool", look, pawl.CallOptions{For: asked{c.Name, string(c.Arguments)}, Retry: r})
 	}
-	o, args, wrong, err := g.admit(looks, c)
-	if err != nil || wrong != "" || o.tool.ReadOnly {
-		return wrong, err
+	if err != nil || q.Approval == nil {
+		return q.Wrong, err
 	}
-	h := hashOf(o, args)
-	v, err := pawl.Ask[Verdict](ctx, key+"/approve/"+h.String(), pawl.Question{
-		Text:    "May " + o.tool.Name + " of " + o.server.Name() + " be called so?",
-		Choices: []string{"yes", "no"},
-		Data: Approval{Server: o.server.Name(), Tool: o.tool.Name, Description: Cut(o.tool.Description, maxDescription), Arguments: args,
-			Hash: h.String()},
+	a := q.Approval
+	v, err := pawl.Ask[Verdict](ctx, key+"/approve/"+a.Hash, pawl.Question{
+		Text: "May " + a.Tool + " of " + a.Server + " be called so?", Choices: []string{"yes", "no"}, Data: a,
 	})
 	switch {
 	case err != nil:
@@ -78,26 +83,38 @@ func (g *Guard) Admit(ctx context.Context, key string, c llm.ToolCall) (refused 
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.approved[h] = true
+	g.approved[a.Hash] = true
 	return "", nil
+}
+
+// inquiry is what there is to say of a call before it is made.
+type inquiry struct {
+	Wrong    string    `json:"wrong,omitempty"`    // what the model got wrong
+	Approval *Approval `json:"approval,omitempty"` // what a person is to approve
+}
+
+func (b *Box) inquire(ctx context.Context, c llm.ToolCall) (inquiry, error) {
+	o, args, wrong, err := b.admit(ctx, c)
+	if err != nil || wrong != "" || o.tool.ReadOnly {
+		return inquiry{Wrong: wrong}, err
+	}
+	return inquiry{Approval: &Approval{Server: o.server.Name(), Tool: o.tool.Name, Description: Cut(o.tool.Description, maxDescription),
+		Arguments: args, Hash: hashOf(o, args)}}, nil
 }
 
 // Call calls a tool that is marked as read-only, or whose call was admitted. For the rest see Box.Call.
 func (g *Guard) Call(ctx context.Context, c llm.ToolCall) (llm.ToolResult, error) {
-	return g.call(ctx, c, func(h hash) bool {
+	return g.call(ctx, c, func(hash string) bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.approved[h]
+		return g.approved[hash]
 	})
 }
 
-// hash tells a call by its server, its tool and its exact arguments.
-type hash [sha256.Size]byte
-
-func (h hash) String() string { return hex.EncodeToString(h[:]) }
-
-func hashOf(o offer, args []byte) hash {
-	return sha256.Sum256(bytes.Join([][]byte{[]byte(o.server.Name()), []byte(o.tool.Name), args}, []byte{0}))
+// hashOf tells a call by its server, its tool and its exact arguments.
+func hashOf(o offer, args []byte) string {
+	sum := sha256.Sum256(bytes.Join([][]byte{[]byte(o.server.Name()), []byte(o.tool.Name), args}, []byte{0}))
+	return hex.EncodeToString(sum[:])
 }
 
 // canonical is the arguments of a call in one form, in which they are approved and sent: an object without space, its keys in order,

@@ -54,7 +54,7 @@ func TestApproval(t *testing.T) {
 				return fmt.Sprint(r.Text, " ", r.Failed), err
 			})
 			h := hashed("a", "write", `{"n":1}`)
-			script := pawltest.Script{Answers: map[string][]any{"k/approve/" + h: {c.answer}}}
+			script := pawltest.Script{Answers: map[string][]any{"k/approve/" + h: {c.answer}}, Replay: true}
 			r := pawltest.Run(t, g, "", script)
 			if r.Output != c.want || len(s.Calls()) != c.calls {
 				t.Errorf("%q after %d calls, want %q after %d", r.Output, len(s.Calls()), c.want, c.calls)
@@ -157,7 +157,7 @@ func TestLoopAsks(t *testing.T) {
 	answers[k] = v
 	k, v = approve(2, `{"n":3}`, tools.Verdict{Reason: "too much"})
 	answers[k] = v
-	r := pawltest.Run(t, g, "?", pawltest.Script{Answers: answers})
+	r := pawltest.Run(t, g, "?", pawltest.Script{Answers: answers, Replay: true})
 	if want := `{"n":1}; {"n":2}; a person has refused this call: too much`; r.Output != want {
 		t.Errorf("%q, want %q", r.Output, want)
 	}

@@ -162,10 +162,10 @@ func (b *Box) admit(ctx context.Context, c llm.ToolCall) (o offer, args []byte, 
 // It makes one attempt, and belongs into the function of a pawl.Do: inside a run it may be made again after a crash. What the model
 // got wrong, such as a tool that is not offered or arguments that do not fit, is a result that says so, as a tool's own failure is.
 func (b *Box) Call(ctx context.Context, c llm.ToolCall) (llm.ToolResult, error) {
-	return b.call(ctx, c, func(hash) bool { return false })
+	return b.call(ctx, c, func(string) bool { return false })
 }
 
-func (b *Box) call(ctx context.Context, c llm.ToolCall, approved func(hash) bool) (llm.ToolResult, error) {
+func (b *Box) call(ctx context.Context, c llm.ToolCall, approved func(hash string) bool) (llm.ToolResult, error) {
 	o, args, wrong, err := b.admit(ctx, c)
 	switch {
 	case err != nil:
@@ -182,17 +182,17 @@ func (b *Box) call(ctx context.Context, c llm.ToolCall, approved func(hash) bool
 }
 
 // Use calls a tool inside a run: a person approves it first where that is wanted, and the result is recorded, as pawl.Do does. key
-// is the call's. Outside a run it only calls.
+// is the call's; retries are the options'. Outside a run it only calls.
 func (b *Box) Use(ctx context.Context, key string, c llm.ToolCall, o ...pawl.CallOptions) (llm.ToolResult, error) {
 	g := b.Guard()
-	refused, err := g.Admit(ctx, key, c)
+	opt := slices.Concat(o, []pawl.CallOptions{{}})[0]
+	refused, err := g.admission(ctx, key, c, opt.Retry)
 	switch {
 	case err != nil:
 		return llm.ToolResult{}, err
 	case refused != "":
 		return Failed(c, refused), nil
 	}
-	opt := slices.Concat(o, []pawl.CallOptions{{}})[0]
 	if opt.For == nil {
 		opt.For = asked{c.Name, string(c.Arguments)}
 	}

@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -133,6 +134,18 @@ func TestSlowStart(t *testing.T) {
 			} else if pawl.Coded(err).Code != pawl.CodeTimeout || time.Now().After(deadline) {
 				t.Fatal(err)
 			}
+		}
+	})
+	t.Run("ends with its server", func(t *testing.T) {
+		within(t, 20*time.Second)
+		s := process(t, "is deaf", "", nil)
+		called := make(chan error, 1)
+		go func() { _, err := s.Call(t.Context(), call("echo", `{"text":"x"}`)); called <- err }()
+		for len(called) == 0 && !mcp.Starting(s) {
+		}
+		s.Close()
+		if err := <-called; !errors.Is(err, tools.ErrClosed) {
+			t.Errorf("the call that started it: %v", err)
 		}
 	})
 	t.Run("has an end", func(t *testing.T) {

@@ -45,6 +45,8 @@ const (
 // Server is a tools.Server behind MCP. It is started when it is first needed.
 type Server struct {
 	conf Config
+	life context.Context // of the server, until it is closed
+	end  context.CancelFunc
 
 	mu       sync.Mutex
 	live     *session
@@ -83,7 +85,8 @@ func Open(c Config) (*Server, error) {
 	if c.Warn == nil {
 		c.Warn = func(string) {}
 	}
-	return &Server{conf: c}, nil
+	life, end := context.WithCancel(context.Background())
+	return &Server{conf: c, life: life, end: end}, nil
 }
 
 func invalid(format string, a ...any) error {
@@ -162,15 +165,13 @@ func (s *Server) with(ctx context.Context, op string, do func(context.Context, *
 
 // Close ends the server and waits until it is gone.
 func (s *Server) Close() error {
+	s.end() // a start under way too
 	s.mu.Lock()
 	s.closed = true
-	l, starting := s.live, s.starting
+	l := s.live
 	s.mu.Unlock()
 	if l != nil {
 		s.drop(l, tools.ErrClosed)
-	}
-	if starting != nil {
-		<-starting // it finds the server closed, and ends what it has started
 	}
 	s.ending.Wait()
 	return nil

@@ -3,7 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -76,7 +76,7 @@ func (s *Server) session(ctx context.Context) (*session, error) {
 		case s.live != nil: // it ended while nobody looked
 			l := s.live
 			s.mu.Unlock()
-			s.drop(l, fmt.Errorf("it has ended%s", l.link.why()))
+			s.drop(l, errors.New("it has ended"+l.link.why()))
 			continue
 		case s.starting == nil && (tried || left > 0):
 			defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *Server) session(ctx context.Context) (*session, error) {
 func (s *Server) start(done chan struct{}) {
 	defer s.ending.Done()
 	defer close(done)
-	ctx, stop := context.WithTimeout(context.Background(), s.conf.Start)
+	ctx, stop := context.WithTimeout(s.life, s.conf.Start)
 	defer stop()
 	l, err := s.connect(ctx)
 	s.mu.Lock()
@@ -169,7 +169,7 @@ func (s *Server) drop(l *session, why error) {
 	if l.called.Load() > 0 {
 		s.failed, s.again = 0, time.Time{}
 	}
-	s.count(why)
+	s.count(&pawl.Error{Code: pawl.CodeUnavailable, Op: "start", Text: why.Error(), Err: errUnread}) // what comes next finds none
 	s.ending.Add(1)
 	s.mu.Unlock()
 	go func() {
