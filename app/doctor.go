@@ -100,6 +100,7 @@ func (c *call) doctor(ctx context.Context) error {
 	all = append(all, c.examineConfig()...)
 	all = append(all, c.examineModels()...)
 	all = append(all, c.examineWorkflows(ctx)...)
+	all = append(all, c.examineTools(ctx)...)
 	all = append(all, c.examineStore(ctx)...)
 	faults := 0
 	for _, f := range all {
