@@ -11,6 +11,7 @@ import (
 	"pawl"
 	"pawl/engine"
 	"pawl/store"
+	"pawl/telemetry"
 )
 
 // call is one command under way: what it was called with, and what it has opened.
@@ -25,6 +26,9 @@ type call struct {
 	lasting bool
 	engine  *engine.Engine
 	closers []func() error
+
+	traces  *telemetry.Traces // nil: no receiver is configured
+	telling func()            // ends the sending
 
 	out   *output
 	say   *voice

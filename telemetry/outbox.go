@@ -22,6 +22,7 @@ type outbox struct {
 	store  store.Store
 	engine *engine.Engine // only reads
 	id     string
+	sweeps bool // this process does it for all on the store
 
 	at     map[string]position // of runs that were looked at
 	looked time.Time
@@ -232,6 +233,8 @@ const (
 	sweepEvery = time.Minute
 	sweepBack  = time.Hour
 	sweepRuns  = 500
+
+	sweeper = "pawl.traces" // the limit of one that it is under
 )
 
 // sweep finds runs that stand still and may not have been told whole. One process does it for all on a store.
@@ -240,8 +243,8 @@ func (o *outbox) sweep(ctx context.Context) {
 		return
 	}
 	o.swept = time.Now()
-	busy, err := o.store.Take(ctx, store.Slot{Limit: "pawl.traces", Holder: o.id, Burst: 1, Max: 1, Hold: sweepEvery * 3 / 2})
-	if err != nil || busy > 0 {
+	busy, err := o.store.Take(ctx, store.Slot{Limit: sweeper, Holder: o.id, Burst: 1, Max: 1, Hold: sweepEvery * 3 / 2})
+	if o.sweeps = err == nil && busy <= 0; !o.sweeps {
 		return
 	}
 	now, err := o.store.Now(ctx)
@@ -263,4 +266,11 @@ func (o *outbox) sweep(ctx context.Context) {
 		}
 	}
 	o.seen = seen
+}
+
+// rest lets another process sweep.
+func (o *outbox) rest(ctx context.Context) {
+	if o.sweeps {
+		_ = o.store.Give(ctx, sweeper, o.id) // else it is forgotten after a while
+	}
 }

@@ -146,6 +146,7 @@ func (t *Traces) Work(ctx context.Context, s store.Store) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
+	defer o.rest(last)
 	if err := o.flush(last); err != nil && failed == 0 {
 		t.c.Fault("traces", fmt.Errorf("spans were not sent, and stay in the log: %w", err))
 	}
