@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
@@ -126,7 +127,7 @@ func (c *canary) search(t *testing.T, places map[string]string) {
 			}
 		}
 	}
-	for _, place := range []string{"what is said", "logs", "traces"} {
+	for _, place := range []string{"what is said", "logs", "traces", "pawl.db", "panic.export"} {
 		if !strings.Contains(places[place], "[redacted]") {
 			t.Errorf("nothing was redacted in %s: this shows nothing", place)
 		}
@@ -185,6 +186,9 @@ func TestCanary(t *testing.T) {
 			return err
 		}
 		b, err := os.ReadFile(name)
+		if z, zerr := gzip.NewReader(bytes.NewReader(b)); zerr == nil { // an export
+			b, err = io.ReadAll(z)
+		}
 		places[filepath.Base(name)] = string(b)
 		return err
 	})
