@@ -7,8 +7,7 @@ import (
 )
 
 // Secret is a text that is never printed, such as the key of a service: fmt, JSON, slog and everything else that writes values
-// get [redacted]. It does not come back from JSON as it went in, so no state and no result can hold one. The zero value is
-// empty.
+// get [redacted]. It is written and never read, so Build refuses a state that holds one. The zero value is empty.
 type Secret struct{ text *string } // a pointer: what prints the fields of a struct prints no text
 
 // NewSecret makes a text a secret.
@@ -34,9 +33,3 @@ func (s Secret) LogValue() slog.Value         { return slog.StringValue(redacted
 
 // Format writes [redacted], whatever the verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, redacted) }
-
-// UnmarshalText reads a secret, of a configuration for example.
-func (s *Secret) UnmarshalText(text []byte) error {
-	*s = NewSecret(string(text))
-	return nil
-}

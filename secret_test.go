@@ -64,13 +64,9 @@ func TestSecret(t *testing.T) {
 	if s.Reveal() != "hunter2" || s.Empty() || !(pawl.Secret{}).Empty() || h.own.Reveal() != "hunter2" {
 		t.Error("the text is lost")
 	}
-	var read struct{ Key pawl.Secret }
-	if err := json.Unmarshal([]byte(`{"Key":"from a file"}`), &read); err != nil || read.Key.Reveal() != "from a file" {
-		t.Error(err, read.Key.Reveal())
-	}
 }
 
-// TestSecretInState: a state cannot hold a secret, since it would be stored.
+// TestSecretInState: a state cannot hold a secret: what is stored would not be it.
 func TestSecretInState(t *testing.T) {
 	type state struct{ Key pawl.Secret }
 	g := pawl.New[int, state, int]("s", pawl.Options{Version: "1"})
@@ -78,11 +74,7 @@ func TestSecretInState(t *testing.T) {
 	g.Start(a, func(int) (state, error) { return state{pawl.NewSecret("hunter2")}, nil })
 	g.From(a).Otherwise(g.Succeed("DONE"))
 	g.Finish(func(state, pawl.Ending) (int, error) { return 1, nil })
-	_, err := g.Build()
-	if err == nil {
-		_, err = pawl.Execute(context.Background(), g, 1, pawl.Strict)
-	}
-	if err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err := g.Build(); err == nil || !strings.Contains(err.Error(), "pawl.Secret is written by its own text") {
 		t.Error(err)
 	}
 }

@@ -131,6 +131,10 @@ func (t *Traces) Work(ctx context.Context, s store.Store) error {
 	if err != nil {
 		return err
 	}
+	// A request under way is not cut off by the end: its spans would be sent again.
+	sending, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cut) })()
 	failed := 0
 	for ctx.Err() == nil {
 		o.sweep(ctx)
@@ -138,16 +142,14 @@ func (t *Traces) Work(ctx context.Context, s store.Store) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if err := o.flush(ctx); err == nil {
+		if err := o.flush(sending); err == nil {
 			failed = 0
 		} else if failed++; failed == 1 && ctx.Err() == nil {
 			t.c.Fault("traces", fmt.Errorf("the receiver does not take spans; they stay in the log: %w", err))
 		}
 	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
-	defer cancel()
-	defer o.rest(last)
-	if err := o.flush(last); err != nil && failed == 0 {
+	defer o.rest(sending)
+	if err := o.flush(sending); err != nil && failed == 0 {
 		t.c.Fault("traces", fmt.Errorf("spans were not sent, and stay in the log: %w", err))
 	}
 	return nil
