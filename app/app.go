@@ -126,6 +126,7 @@ func (s Shell) Run(ctx context.Context, ws ...Workflow) int {
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
+	c.told()
 	c.say.hush()
 	if closed := c.close(); err == nil {
 		err = closed

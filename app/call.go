@@ -12,6 +12,7 @@ import (
 	"pawl/engine"
 	"pawl/ports/tools"
 	"pawl/store"
+	"pawl/telemetry"
 )
 
 // call is one command under way: what it was called with, and what it has opened.
@@ -27,6 +28,9 @@ type call struct {
 	engine  *engine.Engine
 	box     *tools.Box // of the configured servers; nil: not opened yet
 	closers []func() error
+
+	traces  *telemetry.Traces // nil: no receiver is configured
+	telling func()            // ends the sending
 
 	out   *output
 	say   *voice

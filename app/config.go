@@ -33,6 +33,7 @@ type setting struct {
 	arg    string // what it takes, in capitals
 	usage  string
 	def    string
+	also   []string // variables that others have agreed on, below its own
 	secret bool
 	path   bool // a file: printed whole, so that it is found from elsewhere
 
@@ -62,7 +63,7 @@ func (s *setting) shown() string {
 		return "(none)"
 	case s.secret:
 		return "****"
-	case s.key == "store":
+	case s.key == "store" || s.key == "traces.endpoint":
 		return masked(s.value)
 	case s.key == pricesKey && strings.HasPrefix(s.value, "{"):
 		return "(listed there)"
@@ -86,6 +87,9 @@ func (c *call) settings() []*setting {
 		{key: "user", flag: "user", arg: "NAME", usage: "act as this user, and see only their runs (default: see all, act as yourself)"},
 		{key: "tenant", flag: "tenant", arg: "NAME", usage: "act in this tenant, and see only its runs"},
 		{key: "limits", flag: "limits", arg: "LIMITS", usage: "calls under a limit, or charging a meter, of that name: search=60/1m (one a second), llm=:2 (two at once), llm=10/1s:2"},
+		{key: "traces.endpoint", also: []string{tracesEndpoint, "OTEL_EXPORTER_OTLP_ENDPOINT"}},
+		{key: "traces.headers", secret: true, also: []string{"OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"}},
+		{key: "traces.content", def: "false", also: []string{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"}},
 		{key: "concurrency", flag: "concurrency", arg: "RUNS", usage: "runs in hand at once, over all workers, by workflow: NAME=4,NAME=2"},
 		{key: pricesKey, path: true},
 		modelSetting(defaultAlias),
@@ -152,6 +156,8 @@ func (c *config) resolve(s *setting, flags *pflag.FlagSet, values map[string]str
 			return invalid("%s_FILE: %v", s.env(), err)
 		}
 		s.value, s.source, s.from = v, sourceEnv, s.env()+"_FILE"
+	} else if i := slices.IndexFunc(s.also, func(name string) bool { return c.lookup(name) != "" }); i >= 0 {
+		s.value, s.source, s.from = c.lookup(s.also[i]), sourceEnv, s.also[i]
 	}
 	if f := flags.Lookup(s.flag); s.flag != "" && f != nil && f.Changed {
 		s.value, s.source, s.from = f.Value.String(), sourceFlag, "--"+s.flag
@@ -238,7 +244,7 @@ func (c *config) flatten(whole map[string]json.RawMessage, out map[string]string
 	for key, value := range whole {
 		if key == toolsKey {
 			if c.tools, err = readTools(value, c.lookup); err != nil {
-				return nil, invalid("configuration %s: %s: %v", c.file, key, err)
+				return invalid("configuration %s: %s: %v", c.file, key, err)
 			}
 			continue
 		}

@@ -105,6 +105,9 @@ func (f *following) work(ctx, reads context.Context) (pawl.Run, error) {
 	defer unwatch()
 	events := f.watch(watching)
 	worked := make(chan error, 1)
+	if f.opened != nil {
+		f.c.tell()
+	}
 	go func() { worked <- f.drive(ctx) }()
 
 	ticks := time.NewTicker(frame)

@@ -19,9 +19,14 @@ func (c *call) engineConfig() (engine.Config, error) {
 	if err != nil {
 		return engine.Config{}, err
 	}
-	return engine.Config{
-		Outage: 3 * time.Second, Limits: limits, Concurrency: concurrency, Trace: engine.Trace{Fault: c.say.fault},
-	}, nil
+	trace := engine.Trace{Fault: c.say.fault}
+	if c.traces, err = c.tracesOnce(); err != nil {
+		return engine.Config{}, err
+	}
+	if c.traces != nil {
+		trace = trace.And(c.traces.Trace())
+	}
+	return engine.Config{Outage: 3 * time.Second, Limits: limits, Concurrency: concurrency, Trace: trace}, nil
 }
 
 // limitsOf reads limits of calls: "search=60/1m" is one a second, "llm=:2" two at once, "llm=10/1s:2" both.

@@ -10,12 +10,14 @@ import (
 
 	"pawl"
 	"pawl/engine"
+	"pawl/telemetry"
 )
 
 // workFlags are the flags of work.
 type workFlags struct {
-	slots int
-	drain time.Duration
+	slots   int
+	drain   time.Duration
+	metrics string
 }
 
 func (c *call) workCommand() *cobra.Command {
@@ -32,6 +34,7 @@ func (c *call) workCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.IntVar(&f.slots, "slots", 64, "have so many runs in hand at once (`N`)")
 	flags.DurationVar(&f.drain, "drain", 0, "after being told to stop, throw away what has not come to its commit after that `TIME` (0: wait for it)")
+	flags.StringVar(&f.metrics, "metrics", "", "answer Prometheus at this `ADDRESS`, such as :9464, on this machine only where it names no host")
 	return c.withOptions(cmd)
 }
 
@@ -59,7 +62,14 @@ func (c *call) work(ctx context.Context, names []string, f workFlags) error {
 		return err
 	}
 	conf.Slots, conf.Outage = f.slots, 0
-	conf.Trace.Claimed, conf.Trace.Ended = log.claimed, log.ended
+	conf.Trace = conf.Trace.And(engine.Trace{Claimed: log.claimed, Ended: log.ended})
+	if f.metrics != "" {
+		numbers := telemetry.NewMetrics(c.traces)
+		conf.Trace = conf.Trace.And(numbers.Trace())
+		if err := c.serveMetrics(f.metrics, numbers.Handler()); err != nil {
+			return err
+		}
+	}
 	if c.engine, err = engine.New(c.store, ws, conf); err != nil {
 		return err
 	}
@@ -68,6 +78,7 @@ func (c *call) work(ctx context.Context, names []string, f workFlags) error {
 		ids = append(ids, w.ID())
 	}
 	c.say.line("working %s, up to %d runs at once; Ctrl-C stops after the steps under way", strings.Join(ids, ", "), f.slots)
+	c.tell()
 	return c.workUntilTold(ctx, log, f.drain)
 }
 

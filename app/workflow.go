@@ -63,6 +63,9 @@ func (o Opening) Tools() (*tools.Box, error) { return o.tools() }
 // Value of an option.
 func (o Opening) Value(name string) string { return o.conf.value(o.prefix + name) }
 
+// Secret is the value of an option that is one.
+func (o Opening) Secret(name string) pawl.Secret { return pawl.NewSecret(o.Value(name)) }
+
 // Flag says whether an option was given as a flag: then it outdoes what the run says.
 func (o Opening) Flag(name string) bool {
 	s := o.conf.find(o.prefix + name)

@@ -111,7 +111,7 @@ func (v *visit) Call(ctx context.Context, c host.Call, fn func(context.Context) 
 		return nil, err
 	}
 	if en.lives(v.rec.Try) {
-		v.trace(c.Key, 0, true, en.Err)
+		v.trace(c.Key, 0, true, en.Attrs, en.Err)
 		if en.Err != nil {
 			return nil, v.final(c, en.Err)
 		}
@@ -159,7 +159,7 @@ func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn fu
 		en.Attrs = maps.Clone(s.attrs)
 		back := s.back
 		s.mu.Unlock()
-		v.trace(c.Key, time.Since(began), false, err)
+		v.trace(c.Key, time.Since(began), false, en.Attrs, err)
 		if err == nil {
 			return v.success(ctx, en, b, back)
 		}
@@ -384,12 +384,12 @@ func (e *Engine) occupy(s store.Slot) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-func (v *visit) trace(key string, took time.Duration, read bool, err error) {
+func (v *visit) trace(key string, took time.Duration, read bool, attrs map[string]any, err error) {
 	if t := v.h.e.c.Trace.Call; t != nil {
 		if e, ok := err.(*pawl.Error); ok && e == nil {
 			err = nil
 		}
-		t(Called{Run: v.h.run.ID, Node: v.n.Name, Key: key, Visit: v.rec.Visit, Took: took, Recorded: read, Err: err})
+		t(Called{Run: v.h.run.ID, Workflow: v.h.run.Workflow, Node: v.n.Name, Key: key, Visit: v.rec.Visit, Took: took, Recorded: read, Attrs: attrs, Err: err})
 	}
 }
 

@@ -141,6 +141,9 @@ func (h *hand) applied(c commit, mv machine.Move, rec machine.Record, cs []store
 	if others {
 		h.e.kick()
 	}
+	if t := h.e.c.Trace.Committed; t != nil {
+		t(Committed{Run: h.run.ID, Workflow: h.run.Workflow, Worker: h.w.id, Step: rec.Steps, Status: rec.Status, End: mv.End})
+	}
 	if mv.End && h.e.c.Trace.Ended != nil {
 		h.e.c.Trace.Ended(h.run.ID, rec.Status, rec.Err)
 	}

@@ -204,36 +204,3 @@ func (e *Engine) now(ctx context.Context) time.Time {
 type reading struct{ there, here time.Time }
 
 const fresh = 50 * time.Millisecond
-
-// Trace is called as work goes on. Every field may be nil; none may block.
-type Trace struct {
-	Claimed func(run, node string, epoch int64)
-	Visit   func(Visited)
-	Call    func(Called)
-	Ended   func(run string, status pawl.Status, err *pawl.Error)
-	Fault   func(op string, err error) // the engine goes on, but somebody should know
-}
-
-// Visited is one execution of a node.
-type Visited struct {
-	Run, Workflow, Node string
-	Visit               int64
-	Try                 int
-	Took                time.Duration
-	Err                 error
-}
-
-// Called is one end of a call, or a recorded one that was read.
-type Called struct {
-	Run, Node, Key string
-	Visit          int64
-	Took           time.Duration
-	Recorded       bool
-	Err            error
-}
-
-func (t Trace) fault(op string, err error) {
-	if t.Fault != nil && err != nil {
-		t.Fault(op, err)
-	}
-}

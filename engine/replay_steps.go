@@ -109,7 +109,7 @@ func (s *stepReader) behind(g *stepGroup) error {
 		if err != nil {
 			return err
 		}
-		if head.Visit != g.Visit || head.Try != g.Try || len(record) > 0 || head.Edge != "" && head.Name != "edge_spent" {
+		if !goesWith(g.stepHead, head, len(record) > 0) {
 			return nil
 		}
 		g.more = append(g.more, stepRow{head, row.Seq})

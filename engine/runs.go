@@ -242,12 +242,11 @@ func (r *runs) calls(ctx context.Context, id string, step int64) (out []pawl.Mad
 		if en.Visit != visit || en.Kind == kindCosts {
 			continue
 		}
-		res, err := r.e.result(ctx, &en)
+		made, err := r.e.made(ctx, row, en)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, pawl.Made{Seq: row.Seq, Visit: en.Visit, Try: en.Try, Kind: en.Kind, Key: en.Key, For: en.For, Result: res,
-			Err: en.Err, Attrs: en.Attrs, Physical: en.Physical, Took: en.MS, At: row.At})
+		out = append(out, made)
 	}
 	return out, nil
 }

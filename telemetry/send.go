@@ -1,0 +1,91 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"pawl"
+)
+
+// sender puts spans into requests to one receiver.
+type sender struct {
+	client   otlptrace.Client
+	resource *resourcepb.Resource
+	fault    func(op string, err error)
+}
+
+func newSender(c Config) (sender, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return sender{}, &pawl.Error{Code: pawl.CodeInvalid, Op: "traces", Text: "the receiver's address is no http or https address"}
+	}
+	options := []otlptracehttp.Option{
+		otlptracehttp.WithEndpointURL(c.URL),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}), // the log is tried again, not the request
+	}
+	if len(c.Headers) > 0 {
+		plain := map[string]string{}
+		for name, value := range c.Headers {
+			plain[name] = value.Reveal()
+		}
+		options = append(options, otlptracehttp.WithHeaders(plain))
+	}
+	otel.SetLogger(logr.Discard()) // it would print variables that it cannot read, secrets among them
+	from := attrs{}
+	if c.Resource["service.name"] == "" {
+		from.add("service.name", "pawl")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Resource)) {
+		from.add(name, c.Resource[name])
+	}
+	return sender{otlptracehttp.NewClient(options...), &resourcepb.Resource{Attributes: from}, c.Fault}, nil
+}
+
+// send sends spans. Where the receiver refuses a request for what is in it, it is sent by halves, so that a span that it will
+// not have takes no other with it. Any other error says that nothing was taken, or nobody knows.
+func (s sender) send(ctx context.Context, spans []*tracepb.Span) (dropped int64, err error) {
+	err = s.client.UploadTraces(ctx, []*tracepb.ResourceSpans{{
+		Resource:   s.resource,
+		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "pawl"}, Spans: spans}},
+	}})
+	switch {
+	case err == nil:
+		return 0, nil
+	case strings.Contains(err.Error(), "partial success"): // the rest was taken
+		s.fault("traces", err)
+		return 0, nil
+	case !refused(err):
+		return 0, err
+	case len(spans) == 1:
+		s.fault("traces", fmt.Errorf("the receiver refuses a span, which is left out: %w", err))
+		return 1, nil
+	}
+	half := len(spans) / 2
+	first, err := s.send(ctx, spans[:half])
+	if err != nil {
+		return first, err
+	}
+	second, err := s.send(ctx, spans[half:])
+	return first + second, err
+}
+
+// refused tells answers that are about the spans from those about the receiver. The client says them in its text only.
+func refused(err error) bool {
+	var u *url.Error
+	text := err.Error()
+	return !errors.As(err, &u) && strings.Contains(text, "failed to send to ") &&
+		(strings.Contains(text, ": 400 ") || strings.Contains(text, ": 413 "))
+}

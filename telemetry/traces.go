@@ -1,0 +1,171 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"pawl"
+	"pawl/engine"
+	"pawl/store"
+)
+
+// Config of Traces. All but URL may be left out.
+type Config struct {
+	URL      string // of the receiver, with its path: http://127.0.0.1:4318/v1/traces
+	Headers  map[string]pawl.Secret
+	Resource map[string]string // what the spans are from; service.name is pawl if it is not here
+	Content  bool              // inputs, outputs, requests and results go with the spans
+
+	Delay time.Duration // steps gather for so long; default 1 s
+	Grace time.Duration // so old is a step of a dead worker before another one tells it; default 5 s
+	Queue int           // runs with news at once; default 10,000. Those above it are found again by looking, within minutes
+	Fault func(op string, err error)
+}
+
+func (c Config) withDefaults() Config {
+	c.Delay = cmp.Or(c.Delay, time.Second)
+	c.Grace = cmp.Or(c.Grace, 5*time.Second)
+	c.Queue = cmp.Or(c.Queue, 10_000)
+	if c.Fault == nil {
+		c.Fault = func(string, error) {}
+	}
+	return c
+}
+
+// How long things take at the most.
+const (
+	farewell = 3 * time.Second  // what is left at the end is told in
+	backoff  = 30 * time.Second // a receiver that is down is left alone
+	paused   = 5 * time.Second  // a process that has not looked for longer may have lost its runs to another
+)
+
+// Traces tells a receiver of every step. The zero value does not work: NewTraces.
+type Traces struct {
+	c    Config
+	send sender
+
+	mu    sync.Mutex
+	news  []string // runs, in the order in which they are told of
+	known map[string]bool
+	ours  map[string]bool // workers of this process
+	count Count
+}
+
+// Count says what became of spans.
+type Count struct {
+	Sent    int64 // spans that the receiver took
+	Dropped int64 // spans that it refused, alone
+	Late    int64 // notices that found the queue full
+	Waiting int   // runs with news
+}
+
+// NewTraces makes what Trace fills and Work sends.
+func NewTraces(c Config) (*Traces, error) {
+	c = c.withDefaults()
+	s, err := newSender(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Traces{c: c, send: s, known: map[string]bool{}, ours: map[string]bool{}}, nil
+}
+
+// Count says what became of spans up to now.
+func (t *Traces) Count() Count {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.count
+	c.Waiting = len(t.known)
+	return c
+}
+
+// Trace notes which runs have news: at a commit, and where a run is taken up that another process may have left untold.
+func (t *Traces) Trace() engine.Trace {
+	return engine.Trace{
+		Claimed: func(run, _ string, _ int64) { t.put("", run) },
+		Committed: func(c engine.Committed) {
+			t.put(c.Worker, c.Run)
+		},
+	}
+}
+
+func (t *Traces) put(worker string, runs ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if worker != "" {
+		t.ours[worker] = true
+	}
+	for _, run := range runs {
+		switch {
+		case t.known[run]:
+		case len(t.news) >= t.c.Queue:
+			t.count.Late++
+		default:
+			t.known[run], t.news = true, append(t.news, run)
+		}
+	}
+}
+
+// take is all that has news.
+func (t *Traces) take() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	runs := t.news
+	t.news = nil
+	clear(t.known)
+	return runs
+}
+
+func (t *Traces) is(worker string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ours[worker]
+}
+
+// Work sends until ctx is done, and then what is left, if that can be done soon. It is wrong only where it could not begin.
+func (t *Traces) Work(ctx context.Context, s store.Store) error {
+	o, err := newOutbox(t, s)
+	if err != nil {
+		return err
+	}
+	// A request under way is not cut off by the end: its spans would be sent again.
+	sending, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cut) })()
+	failed := 0
+	for ctx.Err() == nil {
+		o.sweep(ctx)
+		wait(ctx, min(t.c.Delay<<min(failed, 16), max(backoff, t.c.Delay)))
+		if ctx.Err() != nil {
+			break
+		}
+		if err := o.flush(sending); err == nil {
+			failed = 0
+		} else if failed++; failed == 1 && ctx.Err() == nil {
+			t.c.Fault("traces", fmt.Errorf("the receiver does not take spans; they stay in the log: %w", err))
+		}
+	}
+	defer o.rest(sending)
+	if err := o.flush(sending); err != nil && failed == 0 {
+		t.c.Fault("traces", fmt.Errorf("spans were not sent, and stay in the log: %w", err))
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// gone tells that a run was removed, or has expired.
+func gone(err error) bool {
+	var e *pawl.Error
+	return errors.As(err, &e) && e.Code == pawl.CodeNotFound
+}
