@@ -238,7 +238,7 @@ func (r *receiver) lastRequest() map[string]bool {
 // TestFaultKilledWorkers: workers are killed at random while nodes run. In the end the receiver has exactly one span for each
 // step, call and attempt. Only the request that a kill has cut off between its receipt and its mark may come again, once.
 func TestFaultKilledWorkers(t *testing.T) {
-	s := newSite(t, 6, 60)
+	s := newSite(t, 6, 180)
 	seed := uint64(time.Now().UnixNano())
 	chance := rand.New(rand.NewPCG(seed, 1))
 	allowed, kills := map[string]bool{}, 0
@@ -261,7 +261,7 @@ func TestFaultKilledWorkers(t *testing.T) {
 	}
 	last := s.worker()
 	s.soon("the ends", func() bool { return s.live() == 0 })
-	s.soon("all spans", func() bool { n, _, _ := s.missing(); return n <= 0 })
+	s.soon("all spans", func() bool { time.Sleep(200 * time.Millisecond); n, _, _ := s.missing(); return n <= 0 })
 	time.Sleep(300 * time.Millisecond)
 	missing, total, more := s.missing()
 	if missing != 0 {
@@ -297,7 +297,7 @@ func TestFaultKilledInExport(t *testing.T) {
 	cut := s.to.lastRequest()
 	s.worker()
 	s.soon("the ends", func() bool { return s.live() == 0 })
-	s.soon("all spans", func() bool { n, _, _ := s.missing(); return n <= 0 })
+	s.soon("all spans", func() bool { time.Sleep(200 * time.Millisecond); n, _, _ := s.missing(); return n <= 0 })
 	time.Sleep(300 * time.Millisecond)
 	missing, total, more := s.missing()
 	if missing != 0 || len(more) != len(cut) || len(cut) == 0 {
