@@ -17,8 +17,8 @@ import (
 
 // Options of asking a model inside a run.
 type Options struct {
-	// Retry are the tries of the call, each of which asks the whole chain; the zero value: three, after 1 s and 4 s, and as the
-	// provider says. Max 1: none.
+	// Retry is how a failed try is repeated, each of which asks the whole chain; the zero value: twice, after 1 s and 4 s, and as
+	// the provider says. Max -1: not at all.
 	Retry   pawl.Retry
 	Timeout time.Duration // of one try; 0: 2 minutes
 	Limit   string        // name of a limit that all workers share, which the engine must have; empty: none
@@ -28,7 +28,7 @@ type Options struct {
 
 func (o Options) call(m Model, r Request) pawl.CallOptions {
 	if o.Retry.Max == 0 {
-		o.Retry = pawl.Retry{Max: 3, First: time.Second, Factor: 4}
+		o.Retry = pawl.Retry{Max: 2, First: time.Second, Factor: 4}
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Minute
