@@ -7,6 +7,7 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -26,13 +27,15 @@ type Schema struct {
 	s  *jsonschema.Schema
 }
 
-// Compile reads a schema.
+// Compile reads a schema. It may refer to itself and to nothing else: schemas come from outside too, and this program reads no file
+// for them.
 func Compile(schema []byte) (*Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	if err != nil {
 		return nil, err
 	}
 	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{})
 	if err := c.AddResource("mem:///schema.json", doc); err != nil {
 		return nil, err
 	}
@@ -51,7 +54,7 @@ type Fault struct {
 	Enum  []any    // the values that are allowed there, if another one stands there
 }
 
-// Faults are all ways in which a value does not fit, none if it does. The value is of the types of encoding/json, with numbers as
+// Faults are all ways in which a value does not fit, in a fixed order, none if it does. The value is of the types of encoding/json, with numbers as
 // json.Number.
 func (s *Schema) Faults(value any) ([]Fault, error) {
 	s.mu.Lock()
@@ -61,7 +64,9 @@ func (s *Schema) Faults(value any) ([]Fault, error) {
 	if !ok {
 		return nil, err
 	}
-	return leaves(bad, nil), nil
+	faults := leaves(bad, nil)
+	slices.SortFunc(faults, func(a, b Fault) int { return cmp.Or(slices.Compare(a.At, b.At), strings.Compare(a.Text, b.Text)) })
+	return faults, nil
 }
 
 // Check says every way in which JSON does not fit, naming the fields.
@@ -91,6 +96,9 @@ func Text(faults []Fault) string {
 
 func leaves(e *jsonschema.ValidationError, out []Fault) []Fault {
 	if len(e.Causes) == 0 {
+		if k, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
+			slices.Sort(k.Properties)
+		}
 		f := Fault{At: slices.Clone(e.InstanceLocation), Text: e.ErrorKind.LocalizedString(message.NewPrinter(language.English))}
 		if len(f.At) > 0 {
 			f.Text = "." + strings.Join(f.At, ".") + ": " + f.Text

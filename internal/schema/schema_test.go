@@ -2,6 +2,8 @@ package schema
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -60,6 +62,38 @@ func TestCheckRefusesWhatTwoReadersTakeDifferently(t *testing.T) {
 		if s.Check([]byte(bad)) == nil {
 			t.Errorf("%q is taken", bad)
 		}
+	}
+}
+
+// TestFaultsHaveOneOrder: a text made of them is the same each time, so that a run that is replayed asks the same again.
+func TestFaultsHaveOneOrder(t *testing.T) {
+	s, err := Compile([]byte(`{"properties":{"a":{"type":"number"},"b":{"type":"number"},"c":{"type":"number"},"d":{"type":"number"}},"additionalProperties":false}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "additional properties 'u', 'v', 'w', 'x', 'y', 'z' not allowed; .a: got string, want number; .b: got string, want number; " +
+		".c: got string, want number; .d: got string, want number"
+	for range 50 {
+		if got := s.Check([]byte(`{"d":"","c":"","b":"","a":"","z":1,"y":1,"x":1,"w":1,"v":1,"u":1}`)); got == nil || got.Error() != want {
+			t.Fatalf("%v", got)
+		}
+	}
+}
+
+// TestASchemaReadsNoFile: a schema that a stranger sends does not make this program read what it names.
+func TestASchemaReadsNoFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.json")
+	if err := os.WriteFile(file, []byte(`{"type":"string"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{"file://" + filepath.ToSlash(file), "http://127.0.0.1:1/s.json", "s.json"} {
+		if _, err := Compile([]byte(`{"$ref":"` + ref + `"}`)); err == nil {
+			t.Errorf("%s is read", ref)
+		}
+	}
+	s, err := Compile([]byte(`{"$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"n":{"type":"number"}},"$ref":"#/$defs/n"}`))
+	if err != nil || s.Check([]byte(`1`)) != nil || s.Check([]byte(`"1"`)) == nil {
+		t.Error("a schema that refers to itself", err)
 	}
 }
 

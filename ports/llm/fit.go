@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"pawl/internal/codec"
 	"pawl/internal/schema"
@@ -53,8 +54,8 @@ func fit(s *schema.Schema, r reading) (reading, string, error) {
 func told(faults []schema.Fault) string {
 	faults = slices.Clone(faults[:min(len(faults), 8)])
 	for i, f := range faults {
-		if f.Enum == nil {
-			faults[i].Text = clip(f.Text, 200)
+		if n := len(f.Text); f.Enum == nil && n > 250 {
+			faults[i].Text = clip(f.Text, 200) + strings.ToValidUTF8(f.Text[n-40:], "")
 		}
 	}
 	return schema.Text(faults)

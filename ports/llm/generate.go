@@ -17,8 +17,8 @@ import (
 
 // Options of asking a model inside a run.
 type Options struct {
-	// Retry is how a failed try is repeated, each of which asks the whole chain; the zero value: twice, after 1 s and 4 s, and as
-	// the provider says. Max -1: not at all.
+	// Retry is how the call is tried again, each time at the whole chain; the zero value: twice, after 1 s and 4 s, or when the provider
+	// says. Max -1: not by itself, so that the node's retries count.
 	Retry   pawl.Retry
 	Timeout time.Duration // of one try; 0: 2 minutes
 	Limit   string        // name of a limit that all workers share, which the engine must have; empty: none

