@@ -190,7 +190,11 @@ func (a Agent) begin(p Plan) (State, error) {
 		return State{}, err
 	}
 	p = p.planned(a.Knowledge != nil)
-	if _, err := a.Models(p.OptimizedSpecs.Provider.Alias()); err != nil {
+	alias := p.OptimizedSpecs.Provider.Alias()
+	if _, err := a.Models(alias); err != nil {
+		if alias != "" {
+			err = &pawl.Error{Code: pawl.Coded(err).Code, Op: "start", Text: "optimized_specs.provider: " + err.Error()}
+		}
 		return State{}, err
 	}
 	return State{Plan: p, Errors: []string{}}, nil

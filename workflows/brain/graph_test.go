@@ -196,7 +196,8 @@ func TestR00220TheProviderIsResolved(t *testing.T) {
 	same(t, slices.Compact(slices.Sorted(slices.Values(names))), []string{"gemini/fast", AliasJudge})
 	for _, spec := range []ProviderSpec{{}, {ProviderType: "openai"}, {Model: "other"}, {ProviderType: "openai", Model: "fast"}} {
 		p.OptimizedSpecs.Provider = spec
-		if _, err := pawl.Execute(t.Context(), Graph(a), p); llm.Code(err) != llm.CodeUnset {
+		_, err := pawl.Execute(t.Context(), Graph(a), p)
+		if llm.Code(err) != llm.CodeUnset || strings.Contains(err.Error(), "optimized_specs.provider: ") != (spec.Alias() != "") {
 			t.Errorf("%+v: %v", spec, err)
 		}
 	}

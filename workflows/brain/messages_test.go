@@ -115,14 +115,17 @@ func TestRetrievedTextStaysData(t *testing.T) {
 	}
 }
 
-// TestPromptIsBounded: however much was found, a prompt has its size.
+// However much is found, what is kept of it and what a prompt shows of that has its size, and says where it was cut.
 func TestPromptIsBounded(t *testing.T) {
-	var s State
-	for range 100 {
-		s.DataResults = append(s.DataResults, Piece{Source: SourceVectorDB, Text: strings.Repeat("é", 9000)})
+	m := &actor{}
+	a := m.agent()
+	a.Knowledge = flood{}
+	o, err := pawl.Execute(t.Context(), Graph(a), Plan{Question: question, OptimizedSpecs: &Specs{DataSources: []SourceSpec{{SourceType: SourceVectorDB, Limit: 20}}}}, pawl.Strict)
+	if err != nil || !o.Success {
+		t.Fatal(o, err)
 	}
-	s, err := Agent{}.buildMessages(t.Context(), s)
-	if n := len([]rune(s.Prompt.Messages[0].Content)); err != nil || n > maxData+1000 || n < maxData/2 {
-		t.Errorf("%d characters, %v", n, err)
+	said := m.asked[0].Messages[0].Text()
+	if n := len([]rune(said)); n > maxData+1000 || n < maxData/2 || strings.Count(said, "[cut here]") != 5 {
+		t.Errorf("%d characters, %d pieces", n, strings.Count(said, "[cut here]"))
 	}
 }

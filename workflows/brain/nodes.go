@@ -29,7 +29,8 @@ func (a Agent) queryDataSources(ctx context.Context, s State) (State, error) {
 			if a.Knowledge == nil {
 				return nil, &pawl.Error{Code: pawl.CodeUnavailable, Text: "no knowledge is configured"}
 			}
-			return a.Knowledge.Look(ctx, q)
+			found, err := a.Knowledge.Look(ctx, q)
+			return bounded(found, q.Limit), err
 		}, pawl.CallOptions{For: q, Timeout: s.Specs.Processing.timeout()})
 		if err != nil {
 			s.Errors = append(s.Errors, "query_data_sources: "+q.SourceType+": "+err.Error())
@@ -92,7 +93,6 @@ func line(v any) string {
 func shown(pieces []Piece) (out []Piece) {
 	room := maxData
 	for _, p := range pieces {
-		p.Text = clipped(p.Text, maxPiece)
 		if room -= utf8.RuneCountInString(p.Text); room < 0 {
 			break
 		}

@@ -2,8 +2,10 @@ package brain
 
 import (
 	"context"
+	"slices"
 	"strings"
 
+	"pawl/internal/text"
 	"pawl/ports/index"
 )
 
@@ -54,6 +56,23 @@ func (k Knowledge) Look(ctx context.Context, q SourceSpec) ([]Piece, error) {
 		out = append(out, Piece{Source: q.SourceType, ID: h.ID, Title: h.Title, Text: h.Text, Score: h.Score})
 	}
 	return out, nil
+}
+
+// bounded are the first pieces that a source gives, none of them too long.
+func bounded(pieces []Piece, most int) []Piece {
+	pieces = slices.Clone(pieces[:min(len(pieces), most)])
+	for i := range pieces {
+		pieces[i].Text = cut(pieces[i].Text)
+	}
+	return pieces
+}
+
+// cut is a text that is as long as a piece may be, and says where it is not whole.
+func cut(s string) string {
+	if short, was := text.Clip(s, maxPiece); was {
+		return short + " [cut here]"
+	}
+	return s
 }
 
 // lastTurns are what a conversation_history gives: the last of what was said, to be shown to the model as it was said.

@@ -248,3 +248,13 @@ func (slow) Look(ctx context.Context, q SourceSpec) ([]Piece, error) {
 	time.Sleep(time.Second)
 	return shelf{}.Look(ctx, q)
 }
+
+// flood is a source that finds too much.
+type flood struct{}
+
+func (flood) Look(context.Context, SourceSpec) (out []Piece, err error) {
+	for range 100 {
+		out = append(out, Piece{Source: SourceVectorDB, Text: strings.Repeat("é", 9000)})
+	}
+	return out, nil
+}

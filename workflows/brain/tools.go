@@ -49,7 +49,7 @@ func (a Agent) executeTools(ctx context.Context, s State) (State, error) {
 		}
 		r, err := pawl.Do(approved, key, func(ctx context.Context) (llm.ToolResult, error) {
 			r, err := a.Tools.Call(ctx, c)
-			r.Text = clipped(r.Text, maxPiece)
+			r.Text = cut(r.Text)
 			return r, err
 		}, opt)
 		switch {
