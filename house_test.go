@@ -64,6 +64,7 @@ var houseFloors = []struct {
 var houseStairs = map[string][]string{
 	".":                {"internal/host", "internal/codec", "internal/schema"},
 	"internal/schema":  {"internal/codec"},
+	"ports/tools":      {"ports/llm"},
 	"store/internal/*": {"store"},
 }
 

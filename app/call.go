@@ -10,6 +10,7 @@ import (
 
 	"pawl"
 	"pawl/engine"
+	"pawl/ports/tools"
 	"pawl/store"
 )
 
@@ -24,6 +25,7 @@ type call struct {
 	store   store.Store
 	lasting bool
 	engine  *engine.Engine
+	box     *tools.Box // of the configured servers; nil: not opened yet
 	closers []func() error
 
 	out   *output

@@ -37,7 +37,7 @@ func (c *call) root() *cobra.Command {
 			addSetting(flags, s)
 		}
 	}
-	root.AddCommand(c.runCommand(), c.workCommand(), c.runsCommand(), c.graphCommand(), c.workflowsCommand(), c.doctorCommand(), c.gcCommand(),
+	root.AddCommand(c.runCommand(), c.workCommand(), c.mcpCommand(), c.runsCommand(), c.graphCommand(), c.workflowsCommand(), c.doctorCommand(), c.gcCommand(),
 		c.backupCommand(), c.migrateCommand(), c.versionCommand())
 	root.AddCommand(c.ncoCommands()...)
 	root.AddCommand(c.developer()...)

@@ -71,6 +71,7 @@ func (s *setting) shown() string {
 // config is all settings of one call.
 type config struct {
 	settings []*setting
+	tools    map[string]toolServer // the servers of tools, by name
 	file     string
 	fileFlag bool
 	lookup   func(string) string
@@ -214,6 +215,12 @@ func (c *config) read() (map[string]string, error) {
 	out := map[string]string{}
 	var unknown []string
 	for key, value := range whole {
+		if key == toolsKey {
+			if c.tools, err = readTools(value, c.lookup); err != nil {
+				return nil, invalid("configuration %s: %s: %v", c.file, key, err)
+			}
+			continue
+		}
 		inner := map[string]json.RawMessage{key: value}
 		if c.groups(key) { // the options of a workflow stand under its name, and nowhere else
 			options := map[string]json.RawMessage{}
@@ -237,7 +244,7 @@ func (c *config) read() (map[string]string, error) {
 	}
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		var known []string
+		known := []string{toolsKey}
 		for _, s := range c.settings {
 			known = append(known, s.key)
 		}

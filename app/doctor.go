@@ -99,6 +99,7 @@ func (c *call) doctor(ctx context.Context) error {
 	all := []finding{{About: "program", Name: "version", Value: b.text(c.short())}}
 	all = append(all, c.examineConfig()...)
 	all = append(all, c.examineWorkflows(ctx)...)
+	all = append(all, c.examineTools(ctx)...)
 	all = append(all, c.examineStore(ctx)...)
 	faults := 0
 	for _, f := range all {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"pawl"
+	"pawl/ports/tools"
 )
 
 // Workflow is one line of the list that main gives: a name, settings of its own, and how it is opened. Nothing is opened
@@ -53,7 +54,11 @@ type Opening struct {
 
 	prefix string
 	conf   *config
+	tools  func() (*tools.Box, error)
 }
+
+// Tools are what the configured servers of tools offer. They are started when they are first needed, and ended with the command.
+func (o Opening) Tools() (*tools.Box, error) { return o.tools() }
 
 // Value of an option.
 func (o Opening) Value(name string) string { return o.conf.value(o.prefix + name) }
@@ -87,6 +92,8 @@ func (c *call) usable() error {
 			return w.fault
 		case w.Name == "" || w.Open == nil:
 			return invalid("a workflow of this program has no name or cannot be opened")
+		case w.Name == toolsKey:
+			return invalid("a workflow cannot be called %s: so is a section of the configuration", w.Name)
 		case seen[w.Name]:
 			return invalid("two workflows of this program are called %s", w.Name)
 		}
@@ -103,7 +110,7 @@ func (c *call) usable() error {
 // ownFlags are the flags of the program itself.
 var ownFlags = []string{
 	"help", "config", "json", "store", "tenant", "user", "timeout", "input", "key", "budget", "label", "priority", "detach", "reason", "json-answer",
-	"limits", "concurrency", "slots", "drain", "step", "state", "out",
+	"limits", "concurrency", "slots", "drain", "wait", "step", "state", "out",
 }
 
 // open opens a workflow by its name, for a run that is to be gone on with or, nil, for a new one.
@@ -118,7 +125,7 @@ func (c *call) open(ctx context.Context, name string, run *pawl.Run) (*Opened, e
 		return nil, &pawl.Error{Code: pawl.CodeNotFound, Text: fmt.Sprintf("there is no workflow %q%s", name, suggest(plain, names))}
 	}
 	w := c.workflows[i]
-	o, err := w.Open(ctx, Opening{Run: run, prefix: w.Name + ".", conf: c.conf})
+	o, err := w.Open(ctx, Opening{Run: run, prefix: w.Name + ".", conf: c.conf, tools: c.toolbox})
 	if err != nil {
 		return nil, err
 	}
