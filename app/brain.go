@@ -26,15 +26,15 @@ import (
 const labelKnowledge = ownLabels + "knowledge"
 
 // Brain wires the workflow brain.
-func Brain() Workflow { return brainWith(noModel) }
+func Brain() Workflow { return brainWith(modelless) }
 
-// noModel is the model of a program that has none.
-func noModel(string) (llm.Model, error) {
+// modelless is the model of a program that has none.
+func modelless(Opening, string) (llm.Model, error) {
 	return nil, &pawl.Error{Code: llm.CodeUnset, Text: "no model is configured"}
 }
 
-// brainWith is brain with these models.
-func brainWith(models func(alias string) (llm.Model, error)) Workflow {
+// brainWith is brain with the models that an opening has by their names.
+func brainWith(models func(o Opening, alias string) (llm.Model, error)) Workflow {
 	return Workflow{
 		Name: "brain",
 		Options: []Option{
@@ -45,8 +45,8 @@ func brainWith(models func(alias string) (llm.Model, error)) Workflow {
 	}
 }
 
-func openBrain(ctx context.Context, o Opening, models func(string) (llm.Model, error)) (*Opened, error) {
-	a := brain.Agent{Models: models}
+func openBrain(ctx context.Context, o Opening, models func(Opening, string) (llm.Model, error)) (*Opened, error) {
+	a := brain.Agent{Models: func(alias string) (llm.Model, error) { return models(o, alias) }}
 	switch kind := o.Value("fallback"); kind {
 	case "generic":
 	case "context":
@@ -54,6 +54,11 @@ func openBrain(ctx context.Context, o Opening, models func(string) (llm.Model, e
 	default:
 		return nil, invalid("brain: fallback: generic or context, not %s", shortened(kind))
 	}
+	box, err := o.Tools()
+	if err != nil {
+		return nil, err
+	}
+	a.Tools = box
 	out := &Opened{Render: renderBrain}
 	where := o.Value("knowledge")
 	if o.Run != nil && !o.Flag("knowledge") {
@@ -73,7 +78,6 @@ func openBrain(ctx context.Context, o Opening, models func(string) (llm.Model, e
 		out.Close = ix.Close
 		out.Labels = map[string]string{labelKnowledge: where}
 	}
-	var err error
 	if out.Workflow, err = brain.Graph(a).Build(); err != nil && out.Close != nil {
 		_ = out.Close()
 	}

@@ -16,7 +16,7 @@ import (
 func brained(t *testing.T, turn func(n int, r llm.Request) llmtest.Turn) (*shell, *llmtest.Script) {
 	m := llmtest.Func(turn)
 	s := newShell(t)
-	s.ws = []Workflow{brainWith(func(string) (llm.Model, error) { return m, nil })}
+	s.ws = []Workflow{brainWith(func(Opening, string) (llm.Model, error) { return m, nil })}
 	return s, m
 }
 
@@ -127,6 +127,27 @@ func TestBrainKnowledge(t *testing.T) {
 		if got := s.want(exitUsage, "run", "brain", "--knowledge", what, "x"); !strings.Contains(got.err, says) {
 			t.Errorf("%s: %s", what, got.err)
 		}
+	}
+}
+
+// TestBrainTools: a tool of a configured server is called once a person has approved it, and what it says is shown to the model.
+func TestBrainTools(t *testing.T) {
+	t.Parallel()
+	s := configured(t, self(t, ""))
+	m := llmtest.Func(plays(90))
+	s.ws = append(s.ws, brainWith(func(Opening, string) (llm.Model, error) { return m, nil }))
+	s.env = append(s.env, "WHO=ann")
+	asked := s.fed(`{"question":"Who is greeted?","optimized_specs":{"tools":[{"name":"self_hello","arguments":{"name":"Ann"}}]}}`, "run", "brain", "--input", "-", "--json")
+	if asked.code != exitWaiting || len(m.Requests()) != 0 {
+		t.Fatal(asked)
+	}
+	r := asked.last(t)
+	if len(r.Questions) != 1 || !strings.Contains(string(r.Questions[0].Data), `"arguments":{"name":"Ann"}`) {
+		t.Fatalf("questions %+v", r.Questions)
+	}
+	got := s.want(0, "runs", "answer", r.Run.ID, r.Questions[0].ID, "yes")
+	if said := m.Requests()[0].Messages[0].Text(); !strings.Contains(said, "GREETED") || !strings.Contains(got.out, "completed  confidence 0.78") {
+		t.Errorf("%s\n%s", said, got.out)
 	}
 }
 

@@ -28,7 +28,7 @@ func (a *actor) metered() Agent {
 // full is a plan that goes through all seven nodes.
 func full() Plan {
 	return Plan{Question: question, History: []Turn{{"user", "Hello"}}, OptimizedSpecs: &Specs{
-		DataSources: []SourceSpec{{SourceType: SourceHistory}, {SourceType: SourceVectorDB}}, Tools: []ToolSpec{{Name: "clock"}, {Name: "failing"}},
+		DataSources: []SourceSpec{{SourceType: SourceHistory}, {SourceType: SourceVectorDB}}, Tools: []ToolSpec{{Name: "desk_clock"}, {Name: "desk_failing"}},
 		Provider: ProviderSpec{Stream: true, MaxTokens: 50},
 	}}
 }
@@ -50,7 +50,7 @@ func TestEveryCrashComesToTheSameEnd(t *testing.T) {
 		},
 	}
 	a := m.metered()
-	a.Knowledge, a.Tools = shelf{}, &box{}
+	a.Knowledge, a.Tools = shelf{}, (&desk{}).box()
 	r := pawltest.EveryCrash(t, Graph(a), full(), pawltest.Script{Replay: true, Varies: []string{"duration_seconds"}})
 	same(t, r.Output.Metadata.ExecutionSteps, nodes("iqtbcvbcvf"))
 	if r.Output.Status != "completed" || r.Output.Confidence != 0.78 || r.Meter(llm.MeterCalls) != 4 {

@@ -46,7 +46,7 @@ func TestR00201TheSevenNodes(t *testing.T) {
 func TestR00203WhatIsNeeded(t *testing.T) {
 	off := false
 	sources := []SourceSpec{{SourceType: SourceVectorDB}}
-	tools := []ToolSpec{{Name: "clock"}}
+	tools := []ToolSpec{{Name: "desk_clock"}}
 	for name, c := range map[string]struct {
 		specs Specs
 		path  string
@@ -55,11 +55,11 @@ func TestR00203WhatIsNeeded(t *testing.T) {
 		"data":              {Specs{DataSources: sources}, "iqbcvf"},
 		"tools, data apart": {Specs{Tools: tools}, "itbcvf"},
 		"data and tools":    {Specs{DataSources: sources, Tools: tools}, "iqtbcvf"},
-		"all switched off":  {Specs{DataSources: []SourceSpec{{SourceType: SourceVectorDB, Enabled: &off}}, Tools: []ToolSpec{{Name: "clock", Enabled: &off}}}, "ibcvf"},
+		"all switched off":  {Specs{DataSources: []SourceSpec{{SourceType: SourceVectorDB, Enabled: &off}}, Tools: []ToolSpec{{Name: "desk_clock", Enabled: &off}}}, "ibcvf"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := (&actor{}).agent()
-			a.Knowledge, a.Tools = shelf{}, &box{}
+			a.Knowledge, a.Tools = shelf{}, (&desk{}).box()
 			r := play(t, a, Plan{OptimizedSpecs: &c.specs})
 			same(t, r.Output.Metadata.ExecutionSteps, nodes(c.path))
 			same(t, r.Path(), append(nodes(c.path), "completed"))
@@ -103,10 +103,10 @@ func TestR00206Attempts(t *testing.T) {
 
 // R-002-09: data sources and tools run once, however often the reply is asked for.
 func TestR00209DataAndToolsRunOnce(t *testing.T) {
-	m, tools, shelf := &actor{judge: scores(0)}, &box{}, &counted{}
+	m, tools, shelf := &actor{judge: scores(0)}, &desk{}, &counted{}
 	a := m.agent()
-	a.Knowledge, a.Tools = shelf, tools
-	r := play(t, a, Plan{OptimizedSpecs: &Specs{DataSources: []SourceSpec{{SourceType: SourceVectorDB}}, Tools: []ToolSpec{{Name: "clock"}}}})
+	a.Knowledge, a.Tools = shelf, tools.box()
+	r := play(t, a, Plan{OptimizedSpecs: &Specs{DataSources: []SourceSpec{{SourceType: SourceVectorDB}}, Tools: []ToolSpec{{Name: "desk_clock"}}}})
 	same(t, r.Output.Metadata.ExecutionSteps, nodes("iqt"+strings.Repeat("bcv", 5)+"f"))
 	if shelf.n != 1 || len(tools.called) != 1 {
 		t.Errorf("%d looks, %d calls", shelf.n, len(tools.called))

@@ -14,12 +14,12 @@ func TestR00216WhatTheModelIsSent(t *testing.T) {
 	warm, seed := 0.1, int64(7)
 	m := &actor{judge: scores(10, 90)}
 	a := m.agent()
-	a.Knowledge, a.Tools = shelf{}, &box{}
+	a.Knowledge, a.Tools = shelf{}, (&desk{}).box()
 	play(t, a, Plan{
 		ReasoningNotes: "keep to geography", History: []Turn{{"user", "Hello"}, {"assistant", "Good day"}},
 		OptimizedSpecs: &Specs{
 			DataSources:   []SourceSpec{{SourceType: SourceHistory}, {SourceType: SourceVectorDB}},
-			Tools:         []ToolSpec{{Name: "clock"}},
+			Tools:         []ToolSpec{{Name: "desk_clock"}},
 			Provider:      ProviderSpec{Temperature: &warm, MaxTokens: 99, CustomParams: Params{Seed: &seed, Stop: []string{"END"}}},
 			AgentMetadata: map[string]json.RawMessage{"system_prompt": json.RawMessage(`"You are Zoe."`)},
 		},

@@ -2,6 +2,8 @@ package brain
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"pawl/ports/index"
 	"pawl/ports/index/fts"
 	"pawl/ports/llm"
+	"pawl/ports/tools"
 )
 
 // shelf is a source that always finds the same.
@@ -36,35 +39,35 @@ func (c *counted) Look(ctx context.Context, q SourceSpec) ([]Piece, error) {
 	return shelf{}.Look(ctx, q)
 }
 
-// box holds tools.
-type box struct {
+// desk is a server of tools.
+type desk struct {
 	called []llm.ToolCall
 	broken error
 }
 
-func (b *box) Tools(context.Context) ([]llm.Tool, error) {
-	return []llm.Tool{
-		{Name: "clock", Schema: json.RawMessage(`{"type":"object"}`)},
-		{Name: "search", Schema: json.RawMessage(`{"type":"object","required":["query"],"properties":{"query":{"type":"string"},"max_results":{"type":"integer"}}}`)},
-		{Name: "broken", Schema: json.RawMessage(`{"type":"object"}`)},
-		{Name: "failing", Schema: json.RawMessage(`{"type":"object"}`)},
-		{Name: "mail", Schema: json.RawMessage(`{"type":"object"}`)},
-	}, b.broken
+func (d *desk) box() Tools {
+	box, err := tools.New(d)
+	if err != nil {
+		panic(err)
+	}
+	return box
 }
 
-func (b *box) Approve(ctx context.Context, key string, c llm.ToolCall) (context.Context, error) {
-	if c.Name != "mail" {
-		return ctx, nil
+func (d *desk) Name() string { return "desk" }
+func (d *desk) Close() error { return nil }
+
+func (d *desk) Tools(context.Context) ([]tools.Tool, error) {
+	tool := func(name, schema string, reads bool) tools.Tool {
+		return tools.Tool{Tool: llm.Tool{Name: name, Schema: json.RawMessage(schema)}, ReadOnly: reads}
 	}
-	yes, err := pawl.Ask[bool](ctx, key+"/approve", pawl.Question{Text: "May it mail?"})
-	if err == nil && !yes {
-		err = &pawl.Error{Code: pawl.CodeForbidden, Text: "nobody approved it"}
-	}
-	return ctx, err
+	return []tools.Tool{
+		tool("clock", `{"type":"object"}`, true), tool("broken", `{"type":"object"}`, true), tool("failing", `{"type":"object"}`, true), tool("mail", `{"type":"object"}`, false),
+		tool("search", `{"type":"object","required":["query"],"properties":{"query":{"type":"string"},"max_results":{"type":"integer"}}}`, true),
+	}, d.broken
 }
 
-func (b *box) Call(_ context.Context, c llm.ToolCall) (llm.ToolResult, error) {
-	b.called = append(b.called, c)
+func (d *desk) Call(_ context.Context, c llm.ToolCall) (llm.ToolResult, error) {
+	d.called = append(d.called, c)
 	switch c.Name {
 	case "broken":
 		return llm.ToolResult{}, errors.New("the server is gone")
@@ -141,14 +144,14 @@ func TestS00207TheLastTenTurns(t *testing.T) {
 
 // R-002-15: the tools of the plan are called with its arguments, or with the question where a tool requires one text.
 func TestR00215Tools(t *testing.T) {
-	m, tools := &actor{}, &box{}
+	m, d := &actor{}, &desk{}
 	a := m.agent()
-	a.Tools = tools
+	a.Tools = d.box()
 	r := play(t, a, Plan{OptimizedSpecs: &Specs{Tools: []ToolSpec{
-		{Name: "search"}, {Name: "clock"}, {Name: "search", Arguments: map[string]json.RawMessage{"query": json.RawMessage(`"Paris"`), "max_results": json.RawMessage(`5`)}},
+		{Name: "desk_search"}, {Name: "desk_clock"}, {Name: "desk_search", Arguments: map[string]json.RawMessage{"query": json.RawMessage(`"Paris"`), "max_results": json.RawMessage(`5`)}},
 	}}})
 	var got []string
-	for _, c := range tools.called {
+	for _, c := range d.called {
 		got = append(got, c.Name+" "+string(c.Arguments))
 	}
 	same(t, got, []string{`search {"query":"What is the capital of France?"}`, `clock {}`, `search {"max_results":5,"query":"Paris"}`})
@@ -157,16 +160,18 @@ func TestR00215Tools(t *testing.T) {
 	}
 }
 
-// A tool that needs a person's word parks the run until it is there; without it, it is not called, and the run goes on.
+// A tool that may change something parks the run until a person has approved this very call; refused, it is not called, and the run
+// goes on.
 func TestToolsAreApproved(t *testing.T) {
+	hash := sha256.Sum256([]byte("desk\x00mail\x00{}"))
 	for yes, calls := range map[bool]int{true: 2, false: 1} {
-		m, tools := &actor{}, &box{}
+		m, d := &actor{}, &desk{}
 		a := m.agent()
-		a.Tools = tools
-		r := play(t, a, Plan{OptimizedSpecs: &Specs{Tools: []ToolSpec{{Name: "clock"}, {Name: "mail"}}}},
-			pawltest.Script{Answers: map[string][]any{"tool 2: mail/approve": {yes}}})
-		if len(tools.called) != calls || len(r.Output.Metadata.Errors) != 2-calls || r.Output.Status != "completed" {
-			t.Errorf("%v: %d calls, %+v", yes, len(tools.called), r.Output)
+		a.Tools = d.box()
+		r := play(t, a, Plan{OptimizedSpecs: &Specs{Tools: []ToolSpec{{Name: "desk_clock"}, {Name: "desk_mail"}}}},
+			pawltest.Script{Answers: map[string][]any{"tool 2: desk_mail/approve/" + hex.EncodeToString(hash[:]): {tools.Verdict{Approve: yes}}}})
+		if len(d.called) != calls || len(r.Output.Metadata.Errors) != 2-calls || r.Output.Status != "completed" || len(r.Questions) != 1 {
+			t.Errorf("%v: %d calls, %+v", yes, len(d.called), r.Output)
 		}
 	}
 }
@@ -184,11 +189,11 @@ func TestQ00211WhatFailsIsRecorded(t *testing.T) {
 	}{
 		"a source":       {broken, nil, Specs{DataSources: []SourceSpec{{SourceType: SourceVectorDB}}}, []string{"query_data_sources: vector_db: the index is gone"}, 0},
 		"no source":      {nil, nil, Specs{DataSources: []SourceSpec{{SourceType: SourceVectorDB}}}, []string{"query_data_sources: vector_db: no knowledge is configured"}, 0},
-		"no tools":       {nil, nil, Specs{Tools: []ToolSpec{{Name: "clock"}}}, []string{"execute_tools: no tools are configured"}, 0},
-		"tools unlisted": {nil, &box{broken: errors.New("no route")}, Specs{Tools: []ToolSpec{{Name: "clock"}}}, []string{"execute_tools: no route"}, 0},
-		"some tools": {nil, &box{}, Specs{Tools: []ToolSpec{{Name: "broken"}, {Name: "missing"}, {Name: "failing"}, {Name: "clock"}}},
-			[]string{"execute_tools: broken: the server is gone", "execute_tools: missing: there is no such tool", "execute_tools: failing: it failed: no such city"}, 2},
-		"switched off": {broken, &box{broken: errors.New("x")}, Specs{DataSources: []SourceSpec{{SourceType: SourceVectorDB, Enabled: &off}}, Tools: []ToolSpec{{Name: "broken", Enabled: &off}}}, nil, 0},
+		"no tools":       {nil, nil, Specs{Tools: []ToolSpec{{Name: "desk_clock"}}}, []string{"execute_tools: no tools are configured"}, 0},
+		"tools unlisted": {nil, (&desk{broken: errors.New("no route")}).box(), Specs{Tools: []ToolSpec{{Name: "desk_clock"}}}, []string{"execute_tools: no route"}, 0},
+		"some tools": {nil, (&desk{}).box(), Specs{Tools: []ToolSpec{{Name: "desk_broken"}, {Name: "desk_missing"}, {Name: "desk_failing"}, {Name: "desk_clock"}}},
+			[]string{"execute_tools: desk_broken: the server is gone", "execute_tools: desk_missing: there is no such tool", "execute_tools: desk_failing: it failed: no such city"}, 2},
+		"switched off": {broken, (&desk{broken: errors.New("x")}).box(), Specs{DataSources: []SourceSpec{{SourceType: SourceVectorDB, Enabled: &off}}, Tools: []ToolSpec{{Name: "desk_broken", Enabled: &off}}}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &actor{}

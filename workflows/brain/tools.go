@@ -10,14 +10,13 @@ import (
 	"pawl/ports/llm"
 )
 
-// Tools is a port: what can be called for an answer, such as the tools of an MCP server.
+// Tools is a port: what can be called for an answer. A tools.Box is one.
 type Tools interface {
 	// Tools are those that there are. It is called inside pawl.Do.
 	Tools(ctx context.Context) ([]llm.Tool, error)
-	// Approve asks whoever has to allow a call, outside pawl.Do; Call gets the context that it returns.
-	Approve(ctx context.Context, key string, c llm.ToolCall) (context.Context, error)
-	// Call calls one. It is called inside pawl.Do; what the tool says is its result, also that it failed.
-	Call(ctx context.Context, c llm.ToolCall) (llm.ToolResult, error)
+	// Use calls one, as pawl.Do does: its result is recorded, and a person is asked first where the tool wants it. What the tool
+	// says is its result, also that it failed.
+	Use(ctx context.Context, key string, c llm.ToolCall, o ...pawl.CallOptions) (llm.ToolResult, error)
 }
 
 // executeTools calls the tools of the plan, each once and in order. One that cannot be called, or that says that it failed, is an
@@ -40,18 +39,7 @@ func (a Agent) executeTools(ctx context.Context, s State) (State, error) {
 			failed(t.Name, err)
 			continue
 		}
-		key, opt := fmt.Sprintf("tool %d: %s", i+1, t.Name), timeout
-		opt.For = c
-		approved, err := a.Tools.Approve(ctx, key, c)
-		if err != nil {
-			failed(t.Name, err)
-			continue
-		}
-		r, err := pawl.Do(approved, key, func(ctx context.Context) (llm.ToolResult, error) {
-			r, err := a.Tools.Call(ctx, c)
-			r.Text = cut(r.Text)
-			return r, err
-		}, opt)
+		r, err := a.Tools.Use(ctx, fmt.Sprintf("tool %d: %s", i+1, t.Name), c, timeout)
 		switch {
 		case err != nil:
 			failed(t.Name, err)
@@ -59,7 +47,7 @@ func (a Agent) executeTools(ctx context.Context, s State) (State, error) {
 		case r.Failed:
 			failed(t.Name, fmt.Errorf("it failed: %s", clipped(r.Text, 200)))
 		}
-		s.ToolResults = append(slices.Clone(s.ToolResults), Piece{Source: t.Name, ID: c.ID, Text: r.Text, Failed: r.Failed})
+		s.ToolResults = append(slices.Clone(s.ToolResults), Piece{Source: t.Name, ID: c.ID, Text: cut(r.Text), Failed: r.Failed})
 	}
 	return s, nil
 }
