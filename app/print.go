@@ -178,6 +178,7 @@ type voice struct {
 	live     bool // the terminal can redraw a line
 	color    bool
 	shown    string
+	writing  bool                 // a text that comes piece by piece stands on the last line
 	said     map[string]time.Time // faults that were told
 	over     bool                 // none is told any more
 }
@@ -203,10 +204,31 @@ func (v *voice) raw(text string) {
 }
 
 func (v *voice) put(text string) {
+	v.endText()
 	status := v.shown
 	v.draw("")
 	fmt.Fprintln(v.w, text)
 	v.draw(status)
+}
+
+// piece writes the next piece of a text, on a terminal. The status rests until something else is said.
+func (v *voice) piece(text string) {
+	if !v.live {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.draw("")
+	v.writing = true
+	fmt.Fprint(v.w, v.paint(dim, plain(text)))
+}
+
+// endText ends the line on which a text stands.
+func (v *voice) endText() {
+	if v.writing {
+		v.writing = false
+		fmt.Fprintln(v.w)
+	}
 }
 
 // status shows a line that the next one replaces; empty: none.
@@ -216,6 +238,9 @@ func (v *voice) status(text string) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.writing {
+		return
+	}
 	columns, _ := screen(v.w)
 	v.draw(clip(text, max(columns-1, 10)))
 }
@@ -237,6 +262,7 @@ func (v *voice) draw(text string) {
 func (v *voice) prompt(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.endText()
 	v.draw("")
 	fmt.Fprint(v.w, text)
 }

@@ -9,6 +9,7 @@ import (
 
 	"pawl"
 	"pawl/internal/machine"
+	"pawl/ports/llm"
 )
 
 // progress shows a run that is under way: JSON lines for programs; for people a line for each step, and on a terminal a
@@ -23,6 +24,7 @@ type progress struct {
 	ms    []pawl.Meter
 	turn  int
 	last  string // type of the last event
+	wrote bool   // pieces of a text were shown that are not void
 }
 
 func newProgress(c *call, id string) *progress {
@@ -62,7 +64,8 @@ func (p *progress) event(l pawl.Logged) {
 		return
 	}
 	if l.Seq == 0 {
-		return // a delta: for programs
+		p.delta(l)
+		return
 	}
 	text := p.text(l)
 	p.c.say.status("") // it spoke of the node before
@@ -70,6 +73,19 @@ func (p *progress) event(l pawl.Logged) {
 		p.c.say.raw(text)
 	}
 	p.tick()
+}
+
+// delta shows the text that a model writes. What is void is told so: on a terminal nothing that was written can be taken back.
+func (p *progress) delta(l pawl.Logged) {
+	d := field[llm.Delta](l)
+	if d.Text != "" {
+		p.wrote = true
+		p.c.say.piece(d.Text)
+	}
+	if d.Void && p.wrote && p.c.say.live {
+		p.wrote = false
+		p.c.say.raw(p.c.say.paint(dim, "  "+p.mark(false)+"that is void; it is written anew"))
+	}
 }
 
 // text is an event for people; empty: nothing to say.

@@ -1,6 +1,7 @@
 package pawltest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -115,14 +116,14 @@ func (r *Result[O]) read(ctx context.Context, rs pawl.Runs, id string) (err erro
 }
 
 // end is what two plays of one script must agree on, in words. Ids of runs are made up anew for each, so they are taken
-// out.
-func (r *Result[O]) end() string {
+// out, and so are the fields of the output that vary.
+func (r *Result[O]) end(varies []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "status %s, terminal %s, outcome %s\n", r.Run.Status, r.Run.Terminal, r.Run.Outcome)
 	if r.Run.Err != nil {
 		fmt.Fprintf(&b, "error %s\n", r.Run.Err.Code)
 	}
-	fmt.Fprintf(&b, "output %s\nstate %s\npath %s\n", r.Run.Output, r.State, strings.Join(r.Path(), " "))
+	fmt.Fprintf(&b, "output %s\nstate %s\npath %s\n", without(r.Run.Output, varies), r.State, strings.Join(r.Path(), " "))
 	var events []string
 	for _, e := range r.Events {
 		if !strings.HasPrefix(e.Type, "pawl.") {
@@ -136,4 +137,36 @@ func (r *Result[O]) end() string {
 		out = strings.ReplaceAll(out, c.ID, "CHILD")
 	}
 	return out
+}
+
+// without is JSON without the fields of these names.
+func without(raw json.RawMessage, names []string) json.RawMessage {
+	if len(names) == 0 || len(raw) == 0 {
+		return raw
+	}
+	var v any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return raw
+	}
+	strip(v, names)
+	out, _ := json.Marshal(v) // it was JSON
+	return out
+}
+
+func strip(v any, names []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if slices.Contains(names, name) {
+				delete(v, name)
+			}
+			strip(inner, names)
+		}
+	case []any:
+		for _, inner := range v {
+			strip(inner, names)
+		}
+	}
 }

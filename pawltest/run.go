@@ -37,7 +37,7 @@ func EveryCrash[I, S, O any](t T, g *pawl.Graph[I, S, O], input I, script Script
 	if whole == nil {
 		return nil
 	}
-	want := whole.end()
+	want := whole.end(script.Varies)
 	for n := 1; n <= whole.Writes[0]; n++ {
 		s := script
 		s.Crash = append([]int{n}, script.Crash...)
@@ -46,7 +46,7 @@ func EveryCrash[I, S, O any](t T, g *pawl.Graph[I, S, O], input I, script Script
 			t.Fatalf("pawltest: after a crash behind write %d of %d: %v", n, whole.Writes[0], err)
 			return whole
 		}
-		if got := r.end(); got != want {
+		if got := r.end(script.Varies); got != want {
 			t.Fatalf("pawltest: a crash behind write %d of %d leads to another end:\n%s\nwithout it:\n%s", n, whole.Writes[0], got, want)
 			return whole
 		}

@@ -9,6 +9,7 @@ import "pawl/app"
 
 func main() {
 	app.Main(
+		app.Brain(),
 		app.NCO(),
 	)
 }

@@ -1,0 +1,225 @@
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pawl/ports/llm"
+	"pawl/ports/llm/llmtest"
+	"pawl/workflows/brain"
+)
+
+// brained is a shell whose brain has one model, which plays by the turns that are made of what it is asked.
+func brained(t *testing.T, turn func(n int, r llm.Request) llmtest.Turn) (*shell, *llmtest.Script) {
+	m := llmtest.Func(turn)
+	s := newShell(t)
+	s.ws = []Workflow{brainWith(func(Opening, string) (llm.Model, error) { return m, nil })}
+	return s, m
+}
+
+const brainReply = "Paris is the capital of France, on the Seine."
+
+// plays replies in pieces, and judges with these sums in turn.
+func plays(sums ...int) func(int, llm.Request) llmtest.Turn {
+	judged := 0
+	return func(_ int, r llm.Request) llmtest.Turn {
+		if r.Format == nil {
+			t := llmtest.Say(brainReply)
+			t.Pieces = strings.SplitAfter(brainReply, " ")
+			return t
+		}
+		sum := sums[min(judged, len(sums)-1)]
+		judged++
+		part := func(i int) int { return min(25, max(0, sum-25*i)) }
+		raw, _ := json.Marshal(brain.Judgement{Relevance: part(0), Helpfulness: part(1), Accuracy: part(2), Completeness: part(3), Feedback: "Name the river."})
+		return llmtest.Say(string(raw))
+	}
+}
+
+// TestBrain: plain text is a question with a plan by defaults; the answer is data, the way to it talk.
+func TestBrain(t *testing.T) {
+	t.Parallel()
+	s, m := brained(t, plays(50, 90))
+	got := s.want(0, "run", "brain", "what is", "the capital of France?")
+	if got.out != brainReply+"\n\ncompleted  confidence 0.78  attempts 2\n" {
+		t.Error(got)
+	}
+	if q := m.Requests()[0].Messages; len(q) != 1 || q[0].Text() != "what is the capital of France?" {
+		t.Errorf("%+v", q)
+	}
+	if strings.Contains(got.err, "Paris") {
+		t.Errorf("a reply is shown where nobody sees it written: %s", got.err)
+	}
+	var o brain.Output
+	r := s.want(0, "run", "brain", "--json", "capital of France?").last(t)
+	if err := json.Unmarshal(r.Run.Output, &o); err != nil || !o.Success || o.ExecutionID != r.Run.ID || o.ExecutionPlan.Question != "capital of France?" {
+		t.Errorf("%s %v", r.Run.Output, err)
+	}
+	golden(t, "brain.mmd", s.want(0, "graph", "brain").out)
+}
+
+// TestBrainLowConfidence: what is said in place of a reply, and why.
+func TestBrainLowConfidence(t *testing.T) {
+	t.Parallel()
+	s, _ := brained(t, plays(85))
+	got := s.want(0, "run", "brain", "--fallback", "context", "how big is Paris?")
+	for _, want := range []string{brain.ContextFallback("how?"), "completed_with_errors  confidence 0.745  attempts 5", "error  finalize: low confidence", "in place of  " + brainReply} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is not in %s", want, got.out)
+		}
+	}
+	s.want(exitUsage, "run", "brain", "--fallback", "none", "how big is Paris?")
+}
+
+// TestBrainPlan: a plan is given as the input, and one that cannot be carried out is refused with its field.
+func TestBrainPlan(t *testing.T) {
+	t.Parallel()
+	s, m := brained(t, plays(90))
+	put(t, s.dir, "plan.json", `{"question":"Who?","optimized_specs":{"provider":{"max_tokens":7},"processing":{"max_validation_runs":1}}}`)
+	plan := filepath.Join(s.dir, "plan.json")
+	s.want(0, "run", "brain", "--input", plan)
+	if r := m.Requests()[0]; r.MaxTokens != 7 || r.Messages[0].Text() != "Who?" {
+		t.Errorf("%+v", r)
+	}
+	for plan, says := range map[string]string{
+		`{"question":"q","optimized_specs":{"processing":{"max_validation_runs":9}}}`:          "optimized_specs.processing.max_validation_runs: 9",
+		`{"question":"q","optimized_specs":{"provider":{"custom_params":{"top_k":9}}}}`:        "top_k",
+		`{"question":"q","optimized_specs":{"data_sources":[{"source_type":"the internet"}]}}`: "optimized_specs.data_sources[0].source_type",
+		`{"optimized_specs":{}}`: "question",
+	} {
+		put(t, s.dir, "plan.json", plan)
+		if got := s.want(exitUsage, "run", "brain", "--input", filepath.Join(s.dir, "plan.json")); !strings.Contains(got.err, says) {
+			t.Errorf("%q is not in %s", says, got.err)
+		}
+	}
+}
+
+// TestBrainKnowledge: a folder is looked up in, also by whoever goes on with the run; what is no text is refused or left out.
+func TestBrainKnowledge(t *testing.T) {
+	t.Parallel()
+	s, m := brained(t, plays(90))
+	for name, text := range map[string]string{
+		"geo/france.md": "# France\n\nThe capital of France is Paris.", "geo/.hidden/x.md": "capital France hidden", "geo/.y.txt": "capital France hidden",
+		"geo/image.png": "capital\x00France", "geo/sub/peru.TXT": "Lima is the capital of Peru.", "empty/readme.rst": "capital",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(s.dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		put(t, s.dir, name, text)
+	}
+	geo := filepath.Join(s.dir, "geo")
+	r := s.want(0, "run", "brain", "--json", "--knowledge", geo, "what is the capital of France?").last(t)
+	said := m.Requests()[0].Messages[0].Text()
+	if !strings.Contains(said, "france.md#1") || !strings.Contains(said, "sub/peru.TXT#1") || strings.Contains(said, "hidden") || strings.Contains(said, "png") {
+		t.Error(said)
+	}
+	if r.Run.Labels["pawl.knowledge"] != geo {
+		t.Errorf("%+v", r.Run.Labels)
+	}
+	if got := s.want(0, "runs", "show", r.Run.ID); !strings.Contains(got.out, "query_data_sources") {
+		t.Error(got)
+	}
+	s.want(0, "runs", "replay", r.Run.ID)
+	for what, says := range map[string]string{filepath.Join(geo, "image.png"): "no text in UTF-8", filepath.Join(s.dir, "empty"): "there is no text in it", filepath.Join(s.dir, "none"): "no such file"} {
+		if got := s.want(exitUsage, "run", "brain", "--knowledge", what, "x"); !strings.Contains(got.err, says) {
+			t.Errorf("%s: %s", what, got.err)
+		}
+	}
+}
+
+// TestBrainTools: a tool of a configured server is called once a person has approved it, and what it says is shown to the model.
+func TestBrainTools(t *testing.T) {
+	t.Parallel()
+	s := configured(t, self(t, ""))
+	m := llmtest.Func(plays(90))
+	s.ws = append(s.ws, brainWith(func(Opening, string) (llm.Model, error) { return m, nil }))
+	s.env = append(s.env, "WHO=ann")
+	asked := s.fed(`{"question":"Who is greeted?","optimized_specs":{"tools":[{"name":"self_hello","arguments":{"name":"Ann"}}]}}`, "run", "brain", "--input", "-", "--json")
+	if asked.code != exitWaiting || len(m.Requests()) != 0 {
+		t.Fatal(asked)
+	}
+	r := asked.last(t)
+	if len(r.Questions) != 1 || !strings.Contains(string(r.Questions[0].Data), `"arguments":{"name":"Ann"}`) {
+		t.Fatalf("questions %+v", r.Questions)
+	}
+	got := s.want(0, "runs", "answer", r.Run.ID, r.Questions[0].ID, "yes")
+	if said := m.Requests()[0].Messages[0].Text(); !strings.Contains(said, "GREETED") || !strings.Contains(got.out, "completed  confidence 0.78") {
+		t.Errorf("%s\n%s", said, got.out)
+	}
+}
+
+// TestBrainStreams: on a terminal a reply is shown while it is written, and it is told when it does not count.
+func TestBrainStreams(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	play, replies := plays(50, 90), 0
+	s, _ := brained(t, func(n int, r llm.Request) llmtest.Turn {
+		switch {
+		case r.Format != nil && n == 1:
+			<-release // the reviewer waits until the reply is on the terminal
+		case r.Format == nil:
+			if replies++; replies == 1 {
+				turn := llmtest.Say("Rome, of course, is it.")
+				turn.Pieces = []string{"Rome, of", " course, is it."}
+				return turn
+			}
+			return llmtest.Say(brainReply) // in one piece: no other line can come between
+		}
+		return play(n, r)
+	})
+	s.env = append(s.env, "TERM=xterm", "NO_COLOR=1")
+	y := newTTY(80)
+	done := s.onTTY(y, y, nil, "run", "brain", "what is the capital of France?")
+	y.await(t, "Rome, of", 1)
+	y.await(t, " course, is it.", 1)
+	close(release)
+	got := ended(t, done)
+	if got.code != 0 || got.out != brainReply+"\n\ncompleted  confidence 0.78  attempts 2\n" {
+		t.Error(got)
+	}
+	void, second := strings.Index(got.err, "that is void"), strings.Index(got.err, brainReply)
+	if void < strings.Index(got.err, "course, is it.\n") || second < void || strings.Count(got.err, "that is void") != 1 {
+		t.Errorf("%q", got.err)
+	}
+	if !strings.Contains(got.err, brainReply+"\n") {
+		t.Errorf("what follows stands on the line of the text: %q", got.err)
+	}
+}
+
+// TestBrainWithoutAModel: no run is begun.
+func TestBrainWithoutAModel(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.ws = []Workflow{Brain()}
+	got := s.want(exitFailed, "run", "brain", "what is the capital of France?")
+	if !strings.Contains(got.err, "no model is configured") || got.out != "" {
+		t.Error(got)
+	}
+	if got := s.want(0, "runs", "ls"); !strings.Contains(got.err, "there are no such runs") {
+		t.Error(got)
+	}
+}
+
+// TestEvalBrain: how well the rules tell refusals from answers.
+func TestEvalBrain(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	put(t, s.dir, "a.csv", "completion,final_label\nI cannot help with that.,2_full_refusal\nNo idea at all.,2_full_refusal\n"+"\""+brainReply+"\",1_full_compliance\nHm?,3_partial_refusal\n")
+	file := filepath.Join(s.dir, "a.csv")
+	if got := s.want(0, "eval", "brain", "--answers", file); got.out != "answers 4\nrefusals 2  flagged 0.500\ncompliances 1  flagged 0.000\n" {
+		t.Error(got)
+	}
+	got := s.want(0, "eval", "brain", "--answers", file, "--json", "--misses")
+	var e map[string]float64
+	if err := json.Unmarshal([]byte(got.out), &e); err != nil || e["n"] != 4 || e["refusals_flagged"] != 0.5 || e["compliances_flagged"] != 0 {
+		t.Errorf("%s %v", got.out, err)
+	}
+	if !strings.Contains(got.err, "line 3  a refusal, taken for an answer: No idea at all.") {
+		t.Error(got.err)
+	}
+	s.want(exitUsage, "eval", "brain")
+	s.want(exitUsage, "eval", "brain", "--answers", filepath.Join(s.dir, "none"))
+}
