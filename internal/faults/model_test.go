@@ -4,11 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"pawl/store"
 )
 
 // TestFaultModel plays sequences of calls on each store and on an oracle of its contract.
@@ -22,14 +23,35 @@ func TestFaultModel(t *testing.T) {
 		t.Cleanup(func() { _ = flag.Set(name, was) })
 	}
 	onEach(t, func(t *testing.T, b backend) {
-		s, _, err := b.open(t)
-		if err != nil {
+		began, sequences := time.Now(), 0
+		var s store.Store
+		defer func() {
+			if s != nil {
+				_ = s.Close()
+			}
+		}()
+		rapid.Check(t, func(r *rapid.T) {
+			if sequences%200 == 0 { // where many have played, each look goes through what they have left
+				s = afresh(t, b, s)
+			}
+			sequences++
+			Model(r, s, fmt.Sprint("w", sequences))
+		})
+		t.Logf("%d sequences in %s", sequences, time.Since(began).Round(time.Millisecond))
+	})
+}
+
+// afresh opens a store in place of another one.
+func afresh(t *testing.T, b backend, old store.Store) store.Store {
+	t.Helper()
+	if old != nil {
+		if err := old.Close(); err != nil {
 			t.Fatal(err)
 		}
-		defer s.Close()
-		began := time.Now()
-		var sequences atomic.Int64
-		rapid.Check(t, func(r *rapid.T) { Model(r, s, fmt.Sprint("w", sequences.Add(1))) })
-		t.Logf("%d sequences in %s", sequences.Load(), time.Since(began).Round(time.Millisecond))
-	})
+	}
+	s, _, err := b.open(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
