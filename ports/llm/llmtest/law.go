@@ -97,6 +97,9 @@ func answers(t *testing.T, p *Provider) {
 	if m.Ref() != want.From {
 		t.Errorf("it is called %v", m.Ref())
 	}
+	if shown := fmt.Sprintf("%v %+v %#v", m, m, m); strings.Contains(shown, Key) {
+		t.Errorf("a model that is printed tells the key: %s", shown)
+	}
 	both(t, func(t *testing.T, ask func(context.Context, llm.Model, llm.Request) (llm.Response, error)) {
 		got, err := ask(t.Context(), m, hello())
 		if err != nil {
