@@ -39,6 +39,7 @@ var houseFloors = []struct {
 	{"internal/text", 1, "keys and words of text"},
 	{"internal/parcel", 1, "runs as one file"},
 	{"internal/pgtest", 1, "a real Postgres for tests"},
+	{"internal/rest", 1, "JSON over HTTP at services of others"},
 	{"ports/*", 1, "the outside world in our words"},
 	{"store/storetest", 1, "the law of stores"},
 	{"store/*", 1, "one store each"},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"pawl"
+	"pawl/ports/llm"
 )
 
 // Main is the whole main of a program: it runs the command line with these workflows and exits.
@@ -95,6 +96,7 @@ var exitCodes = map[string]int{
 	pawl.CodeWaiting:     exitWaiting,
 	pawl.CodeUnavailable: exitUnavailable,
 	pawl.CodeCancelled:   exitInterrupted,
+	llm.CodeUnset:        exitUsage,
 }
 
 func exitCode(e *pawl.Error) int {

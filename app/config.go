@@ -64,6 +64,8 @@ func (s *setting) shown() string {
 		return "****"
 	case s.key == "store":
 		return masked(s.value)
+	case s.key == pricesKey && strings.HasPrefix(s.value, "{"):
+		return "(listed there)"
 	}
 	return s.value
 }
@@ -85,6 +87,8 @@ func (c *call) settings() []*setting {
 		{key: "tenant", flag: "tenant", arg: "NAME", usage: "act in this tenant, and see only its runs"},
 		{key: "limits", flag: "limits", arg: "LIMITS", usage: "calls under a limit, or charging a meter, of that name: search=60/1m (one a second), llm=:2 (two at once), llm=10/1s:2"},
 		{key: "concurrency", flag: "concurrency", arg: "RUNS", usage: "runs in hand at once, over all workers, by workflow: NAME=4,NAME=2"},
+		{key: pricesKey, path: true},
+		modelSetting(defaultAlias),
 	}
 	for _, w := range c.workflows {
 		for _, o := range w.Options {
@@ -122,7 +126,7 @@ func (c *call) configure(flags *pflag.FlagSet) error {
 	if err = conf.locate(flags); err != nil {
 		return err
 	}
-	values, err := conf.read()
+	values, err := conf.read(c.Env)
 	if err != nil {
 		return err
 	}
@@ -195,8 +199,21 @@ func (c *config) locate(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// read gives the values of the file by key.
-func (c *config) read() (map[string]string, error) {
+// read gives the values of the file by key, and declares what it and the environment have keys of their own for.
+func (c *config) read(environ []string) (map[string]string, error) {
+	whole, err := c.parse()
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.declare(whole, environ)
+	if err != nil {
+		return nil, err
+	}
+	return out, c.flatten(whole, out)
+}
+
+// parse gives the file's object.
+func (c *config) parse() (map[string]json.RawMessage, error) {
 	if c.file == "" {
 		return nil, nil
 	}
@@ -212,12 +229,16 @@ func (c *config) read() (map[string]string, error) {
 	if err := json.Unmarshal(raw, &whole); err != nil {
 		return nil, invalid("configuration %s: it must be an object: {\"store\": …}", c.file)
 	}
-	out := map[string]string{}
+	return whole, nil
+}
+
+// flatten puts the values of the file into out, by key.
+func (c *config) flatten(whole map[string]json.RawMessage, out map[string]string) (err error) {
 	var unknown []string
 	for key, value := range whole {
 		if key == toolsKey {
 			if c.tools, err = readTools(value, c.lookup); err != nil {
-				return nil, invalid("configuration %s: %s: %v", c.file, key, err)
+				return invalid("configuration %s: %s: %v", c.file, key, err)
 			}
 			continue
 		}
@@ -225,7 +246,7 @@ func (c *config) read() (map[string]string, error) {
 		if c.groups(key) { // the options of a workflow stand under its name, and nowhere else
 			options := map[string]json.RawMessage{}
 			if err := json.Unmarshal(value, &options); err != nil || options == nil {
-				return nil, invalid("configuration %s: %s: it must be an object with the options of %s", c.file, key, key)
+				return invalid("configuration %s: %s: it must be an object with the options of %s", c.file, key, key)
 			}
 			inner = map[string]json.RawMessage{}
 			for name, value := range options {
@@ -238,7 +259,7 @@ func (c *config) read() (map[string]string, error) {
 				continue
 			}
 			if out[full], err = plainValue(value); err != nil {
-				return nil, invalid("configuration %s: %s: %v", c.file, full, err)
+				return invalid("configuration %s: %s: %v", c.file, full, err)
 			}
 		}
 	}
@@ -248,9 +269,9 @@ func (c *config) read() (map[string]string, error) {
 		for _, s := range c.settings {
 			known = append(known, s.key)
 		}
-		return nil, invalid("configuration %s: unknown %s (there are: %s)", c.file, strings.Join(unknown, ", "), strings.Join(known, ", "))
+		return invalid("configuration %s: unknown %s (there are: %s)", c.file, strings.Join(unknown, ", "), strings.Join(known, ", "))
 	}
-	return out, nil
+	return nil
 }
 
 // groups reports whether settings stand under a name.

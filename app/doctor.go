@@ -98,6 +98,7 @@ func (c *call) doctor(ctx context.Context) error {
 	b := thisBuild()
 	all := []finding{{About: "program", Name: "version", Value: b.text(c.short())}}
 	all = append(all, c.examineConfig()...)
+	all = append(all, c.examineModels()...)
 	all = append(all, c.examineWorkflows(ctx)...)
 	all = append(all, c.examineTools(ctx)...)
 	all = append(all, c.examineStore(ctx)...)

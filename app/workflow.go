@@ -92,8 +92,8 @@ func (c *call) usable() error {
 			return w.fault
 		case w.Name == "" || w.Open == nil:
 			return invalid("a workflow of this program has no name or cannot be opened")
-		case w.Name == toolsKey:
-			return invalid("a workflow cannot be called %s: so is a section of the configuration", w.Name)
+		case slices.Contains([]string{toolsKey, providersSection, modelsSection, pricesKey}, w.Name):
+			return invalid("a workflow cannot be called %s: the configuration has a section of that name", w.Name)
 		case seen[w.Name]:
 			return invalid("two workflows of this program are called %s", w.Name)
 		}

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -9,7 +10,8 @@ import (
 )
 
 // The codes of this port's errors, beside pawl's own: CodeInvalid (the request cannot be made so), CodeForbidden (the key is not
-// taken), CodeTimeout and CodeUnavailable (also where the connection broke, or a gateway answered).
+// taken), CodeTimeout, CodeUnavailable (also where the connection broke, or a gateway answered) and CodeExhausted (the response
+// is larger than anything that is read).
 const (
 	CodeRateLimited = "rate_limited"    // too many requests or tokens in a time
 	CodeQuota       = "quota_exhausted" // the account has no more; waiting does not help
@@ -46,6 +48,56 @@ func (f Failure) Fault() error {
 		return pawl.RetryAfter(err, f.After)
 	}
 	return err
+}
+
+// answer is an error of internal/rest: what a service said instead of a response.
+type answer interface {
+	error
+	Answer() (code string, status int, body []byte, after time.Duration)
+}
+
+// FaultOf is an error that a vendor's client has met, in this port's words. A refusal is told by its status, and explain reads what
+// its body says beside; status 0: it stands in the middle of a stream. A context that was cancelled stays what it is.
+func FaultOf(ref Ref, err error, explain func(f *Failure, body []byte)) error {
+	f := Failure{Ref: ref, Code: pawl.CodeUnavailable, Text: err.Error(), After: -1}
+	var a answer
+	switch {
+	case errors.As(err, &a):
+		var body []byte
+		f.Code, f.Status, body, f.After = a.Answer()
+		f.Err = errors.Unwrap(a)
+		if f.Code == "" {
+			f.Code = StatusCode(f.Status)
+			explain(&f, body)
+		}
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return f.Fault()
+}
+
+// StatusCode is the code of a refusal over HTTP, by its status: what holds where the body does not say more.
+func StatusCode(status int) string {
+	switch status {
+	case 401, 403:
+		return pawl.CodeForbidden
+	case 402:
+		return CodeQuota
+	case 404, 410:
+		return CodeRetired
+	case 408, 504, 524:
+		return pawl.CodeTimeout
+	case 413:
+		return CodeTooLong
+	case 429:
+		return CodeRateLimited
+	case 409, 425:
+		return pawl.CodeUnavailable
+	}
+	if status >= 400 && status < 500 {
+		return pawl.CodeInvalid
+	}
+	return pawl.CodeUnavailable
 }
 
 // passing says whether another attempt could have another end.

@@ -1,8 +1,12 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"strings"
+
+	"pawl/internal/codec"
 )
 
 // Model is one model of one provider, safe for concurrent use. Its errors are those of this package (see Fault); it makes one
@@ -77,6 +81,31 @@ type ToolCall struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
+// Arguments are a tool's arguments as a provider hands them over: as text, which may be no JSON, or JSON that cannot be kept (see
+// codec.Check). Such text becomes a JSON string, so that it can be recorded, and refused by whoever wants an object. No text at
+// all are no arguments.
+func Arguments(text string) json.RawMessage {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return json.RawMessage("{}")
+	}
+	if codec.Check([]byte(text)) == nil {
+		return json.RawMessage(text)
+	}
+	return codec.AppendString(nil, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// Object is the arguments as a JSON object, for providers that take nothing else back: what is none stands in it as "text".
+func (c ToolCall) Object() json.RawMessage {
+	if raw := bytes.TrimSpace(c.Arguments); len(raw) > 0 && raw[0] == '{' {
+		return raw
+	}
+	if len(c.Arguments) == 0 {
+		return json.RawMessage("{}")
+	}
+	return json.RawMessage(`{"text":` + string(c.Arguments) + `}`)
+}
+
 // ToolResult answers a ToolCall.
 type ToolResult struct {
 	ID     string `json:"id"`
@@ -102,7 +131,8 @@ const (
 	ChoiceAny  Choice = "any"
 )
 
-// Format asks for JSON. A provider may not keep to it: see Structured.
+// Format asks for JSON. A provider may not keep to it, and one that wants every key to be required is told that the others may
+// be null: a null for a key that is not required means that it is not there. See Structured.
 type Format struct {
 	Name   string          `json:"name"` // at most 64 of a to z, A to Z, 0 to 9, _ and -
 	Schema json.RawMessage `json:"schema"`

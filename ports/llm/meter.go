@@ -30,7 +30,7 @@ func (p Price) Cost(u Usage) pawl.USD {
 		cached = p.Input
 	}
 	fresh := max(u.Input-u.Cached, 0)
-	return million(fresh, p.Input) + million(u.Cached, cached) + million(u.Output, p.Output)
+	return million(fresh, p.Input) + million(max(u.Cached, 0), cached) + million(max(u.Output, 0), p.Output)
 }
 
 // Most is what a request can cost at the most: no token is shorter than a byte.
@@ -76,7 +76,8 @@ func inputTokens(r Request) int64 {
 }
 
 // Metered is a model whose every attempt is charged to the run that makes it: one on MeterCalls, and its price in dollars, which
-// is held before and settled after. An attempt that fails is settled as nothing only where the provider cannot have begun it.
+// is held before and settled after. An attempt that fails is settled as nothing only where the provider cannot have begun it, and
+// one whose provider does not say what it took keeps what was held.
 func Metered(m Model, p Price) Model { return metered{m, p} }
 
 type metered struct {
@@ -105,7 +106,7 @@ func (m metered) attempt(ctx context.Context, r Request, ask func() (Response, e
 	}
 	resp, err := ask()
 	switch {
-	case err == nil:
+	case err == nil && resp.Usage != (Usage{}):
 		settle(m.price.Cost(resp.Usage))
 		pawl.Annotate(ctx, "cost_usd", m.price.Cost(resp.Usage).String())
 	case refusedUnread(Code(err)):

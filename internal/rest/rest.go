@@ -1,0 +1,245 @@
+// Package rest asks services of others that take and give JSON over HTTP: whole, or as a stream of events.
+//
+// It may never know one service, try again by itself, follow a redirect (it would carry the key along), hold more of a response
+// than it may, or tell a secret in an error. How long a service may be silent is its business; how long a call may take is its
+// caller's, by the context.
+//
+// Start reading at Client.Post and Client.Stream; Error is what goes wrong.
+package rest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"pawl"
+	"pawl/internal/codec"
+)
+
+// Client asks one service. Only URL is needed.
+type Client struct {
+	URL     string            // every path is put behind it
+	Header  map[string]string // of every request: who asks, and in which version
+	Secrets []string          // what no error may tell
+	HTTP    *http.Client      // nil: one with Go's usual transport
+	First   time.Duration     // until the first byte of a response; 0: 90 s
+	Silence time.Duration     // between its bytes; 0: 30 s
+	Most    int64             // bytes of a response, unpacked; 0: 16 MB
+	Now     func() time.Time  // the local clock; nil: this machine's
+}
+
+// What holds where a Client does not say.
+const (
+	defaultFirst   = 90 * time.Second
+	defaultSilence = 30 * time.Second
+	defaultMost    = 16 << 20
+	mostRefusal    = 64 << 10 // bytes that are read of a response that is none
+)
+
+// Post sends a body as JSON and gives the JSON object that is answered.
+func (c *Client) Post(ctx context.Context, path string, body any) (json.RawMessage, error) {
+	var out json.RawMessage
+	err := c.ask(ctx, path, "application/json", body, func(resp *http.Response, r io.Reader) error {
+		raw, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		if out, err = object(raw); err != nil {
+			return c.strange(resp, raw)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Stream sends a body as JSON and hands out the events that are answered, until the stream ends or each returns ErrDone. A
+// service that answers with one JSON object instead has it handed out as an event without a name.
+func (c *Client) Stream(ctx context.Context, path string, body any, each func(Event) error) error {
+	return c.ask(ctx, path, "text/event-stream", body, func(resp *http.Response, r io.Reader) error {
+		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/event-stream" {
+			return events(r, each)
+		}
+		raw, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		one, err := object(raw)
+		if err != nil {
+			return c.strange(resp, raw)
+		}
+		if err := each(Event{Data: one}); !errors.Is(err, ErrDone) {
+			return err
+		}
+		return nil
+	})
+}
+
+// ask makes one request and has what is answered with success used. Whatever goes wrong comes back as an *Error, but for the
+// errors of use itself and a context that was cancelled.
+func (c *Client) ask(ctx context.Context, path, accept string, body any, use func(*http.Response, io.Reader) error) error {
+	raw, err := codec.Encode(body)
+	if err != nil {
+		return &Error{Code: pawl.CodeInvalid, Text: "request: " + err.Error(), After: -1, Err: err}
+	}
+	quiet := listen(ctx, cmp.Or(c.First, defaultFirst), cmp.Or(c.Silence, defaultSilence))
+	defer quiet.stop()
+	req, err := http.NewRequestWithContext(quiet.ctx, http.MethodPost, strings.TrimSuffix(c.URL, "/")+path, bytes.NewReader(raw))
+	if err != nil {
+		return &Error{Code: pawl.CodeInvalid, Text: c.mask("address: " + plain(err).Error()), After: -1}
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", accept)
+	for name, value := range c.Header {
+		req.Header.Set(name, value)
+	}
+	resp, err := c.client().Do(req)
+	if err != nil {
+		return c.broken(ctx, quiet, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		said, _ := io.ReadAll(&bounded{resp.Body, mostRefusal, quiet}) // a refusal is one, however little of it can be read
+		if ctx.Err() != nil {
+			return c.broken(ctx, quiet, ctx.Err())
+		}
+		return c.refusal(resp, said)
+	}
+	in := &bounded{resp.Body, cmp.Or(c.Most, defaultMost), quiet}
+	if err := use(resp, in); in.failed(err) {
+		return c.broken(ctx, quiet, err)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+func (c *Client) client() *http.Client {
+	var h http.Client
+	if c.HTTP != nil {
+		h = *c.HTTP
+	}
+	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &h
+}
+
+// object checks that a body is one JSON object.
+func object(raw []byte) (json.RawMessage, error) {
+	raw = bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\xEF\xBB\xBF")))
+	if !bytes.HasPrefix(raw, []byte("{")) || !json.Valid(raw) {
+		return nil, errors.New("no JSON object")
+	}
+	return raw, nil
+}
+
+// Error is what went wrong between this program and a service.
+type Error struct {
+	Code   string        // pawl's: the request cannot be made, no answer came in time or whole; empty: the service refused it
+	Status int           // of the answer; 0: there was none
+	Body   []byte        // of a refusal, without secrets
+	Text   string        // what went wrong, without secrets, in one line
+	After  time.Duration // how long the service wants to be left alone; negative: it did not say
+	Err    error
+}
+
+func (e *Error) Error() string { return e.Text }
+func (e *Error) Unwrap() error { return e.Err }
+
+// Answer is what whoever knows the service makes an error of its own from.
+func (e *Error) Answer() (code string, status int, body []byte, after time.Duration) {
+	return e.Code, e.Status, e.Body, e.After
+}
+
+// Refusal is the error of a service that says no where an answer was to come: in an event, or with success.
+func (c *Client) Refusal(body []byte) error {
+	body = []byte(c.mask(string(body)))
+	return &Error{Body: body, Text: Line(string(body)), After: -1}
+}
+
+// refusal is the error of an answer that says no.
+func (c *Client) refusal(resp *http.Response, body []byte) error {
+	body = []byte(c.mask(string(body)))
+	text := Line(string(body))
+	if text == "" {
+		text = http.StatusText(resp.StatusCode)
+	}
+	now := time.Now
+	if c.Now != nil {
+		now = c.Now
+	}
+	return &Error{Status: resp.StatusCode, Body: body, Text: text, After: after(resp.Header, now)}
+}
+
+// strange is the error of an answer that claims success and is none: such as a gateway's page.
+func (c *Client) strange(resp *http.Response, body []byte) error {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	text := "the answer is not JSON"
+	if kind != "" {
+		text += " but " + kind
+	}
+	if said := Line(c.mask(string(body[:min(len(body), 1000)]))); said != "" {
+		text += ": " + said
+	}
+	return &Error{Code: pawl.CodeUnavailable, Status: resp.StatusCode, Text: text, After: -1}
+}
+
+// broken is the error of an answer that did not come, or not whole.
+func (c *Client) broken(ctx context.Context, quiet *quiet, err error) error {
+	e := &Error{Code: pawl.CodeUnavailable, After: -1}
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case ctx.Err() != nil:
+		e.Code, e.Text, e.Err = pawl.CodeTimeout, "the time of the call is up", ctx.Err()
+	case errors.Is(context.Cause(quiet.ctx), errSilent):
+		e.Code, e.Text = pawl.CodeTimeout, fmt.Sprintf("nothing came for %s", quiet.limit())
+	case errors.Is(err, errLarge):
+		e.Code, e.Text = pawl.CodeExhausted, fmt.Sprintf("the response is larger than %d bytes", cmp.Or(c.Most, defaultMost))
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		e.Text = "the connection broke before the end"
+	default:
+		e.Text = Line(c.mask(plain(err).Error()))
+	}
+	return e
+}
+
+// plain is an error of net/http without the address, which may hold a secret.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// mask hides the secrets in a text. Very short ones are no secrets, and would hide half of every text.
+func (c *Client) mask(text string) string {
+	for _, s := range c.Secrets {
+		if len(s) < 4 {
+			continue
+		}
+		text = strings.ReplaceAll(text, s, "****")
+		text = strings.ReplaceAll(text, url.QueryEscape(s), "****")
+	}
+	return text
+}
+
+// mostLine is how long a text of others in an error may be.
+const mostLine = 500
+
+// Line is a text of others as one bounded line, fit for an error.
+func Line(text string) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	if runes := []rune(text); len(runes) > mostLine {
+		text = string(runes[:mostLine]) + "…"
+	}
+	return text
+}
