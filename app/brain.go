@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"pawl"
 	"pawl/ports/index"
 	"pawl/ports/index/fts"
 	"pawl/ports/llm"
@@ -26,11 +25,15 @@ import (
 const labelKnowledge = ownLabels + "knowledge"
 
 // Brain wires the workflow brain.
-func Brain() Workflow { return brainWith(modelless) }
+func Brain() Workflow { return brainWith(brainModel) }
 
-// modelless is the model of a program that has none.
-func modelless(Opening, string) (llm.Model, error) {
-	return nil, &pawl.Error{Code: llm.CodeUnset, Text: "no model is configured"}
+// brainModel is the model that a plan names: the default one, that of an alias, or PROVIDER/MODEL. What is not configured is no
+// model: no other one takes the place of what a plan wants.
+func brainModel(o Opening, alias string) (llm.Model, error) {
+	if alias != "" && !strings.Contains(alias, "/") && o.conf.models(alias) == nil {
+		return nil, unset("there is no model %s (%s)", shortened(alias), modelSetting(alias).env())
+	}
+	return o.Model(alias)
 }
 
 // brainWith is brain with the models that an opening has by their names.

@@ -2,9 +2,13 @@ package app
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"pawl/ports/llm"
@@ -189,17 +193,80 @@ func TestBrainStreams(t *testing.T) {
 	}
 }
 
-// TestBrainWithoutAModel: no run is begun.
+// TestBrainWithoutAModel: no run is begun, and it is said in three lines how to configure a model.
 func TestBrainWithoutAModel(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	s.ws = []Workflow{Brain()}
-	got := s.want(exitFailed, "run", "brain", "what is the capital of France?")
-	if !strings.Contains(got.err, "no model is configured") || got.out != "" {
-		t.Error(got)
+	got := s.want(exitUsage, "run", "brain", "what is the capital of France?")
+	for _, want := range []string{"no model is configured", "\nOllama on this machine:", "\nOpenAI-compatible endpoint:", "\nGemini:"} {
+		if !strings.Contains(got.err, want) {
+			t.Errorf("%q is not in %s", want, got.err)
+		}
 	}
 	if got := s.want(0, "runs", "ls"); !strings.Contains(got.err, "there are no such runs") {
 		t.Error(got)
+	}
+}
+
+// TestBrainModels: a plan gets the model that it names, and no other one: an alias, PROVIDER/MODEL, or the default.
+func TestBrainModels(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // chat completions: https://platform.openai.com/docs/api-reference/chat
+		var q struct {
+			Model  string          `json:"model"`
+			Stream bool            `json:"stream"`
+			Format json.RawMessage `json:"response_format"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil || r.URL.Path != "/v1/chat/completions" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		mu.Lock()
+		asked = append(asked, q.Model)
+		mu.Unlock()
+		text := brainReply
+		if q.Format != nil {
+			text = `{"relevance":25,"helpfulness":25,"accuracy":25,"completeness":25,"feedback":"Fine."}`
+		}
+		quoted, _ := json.Marshal(text)
+		if !q.Stream {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"id":"1","object":"chat.completion","created":1,"model":%q,"choices":[{"index":0,"message":{"role":"assistant","content":%s},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13}}`, q.Model, quoted)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":%q,\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":%s},\"finish_reason\":null}]}\n\n", q.Model, quoted)
+		fmt.Fprintf(w, "data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":%q,\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", q.Model)
+	}))
+	defer server.Close()
+	s := newShell(t)
+	s.ws = []Workflow{Brain()}
+	s.env = append(s.env, "PAWL_PROVIDERS_MINE_URL="+server.URL+"/v1", "PAWL_MODELS_DEFAULT=mine/usual", "PAWL_MODELS_FAST=mine/small")
+	run := func(code int, provider string) told {
+		asked = nil
+		got := s.fed(`{"question":"Which is the capital of France?","optimized_specs":{"provider":`+provider+`}}`, "run", "brain", "--input", "-")
+		if got.code != code {
+			t.Errorf("%s: %v", provider, got)
+		}
+		return got
+	}
+	for provider, model := range map[string]string{`{}`: "usual", `{"model":"fast"}`: "small", `{"provider_type":"mine","model":"other","stream":true}`: "other"} {
+		got := run(0, provider)
+		if strings.Join(asked, " ") != model+" "+model || !strings.Contains(got.out, "completed  confidence 0.85") {
+			t.Errorf("%s: %v %v", provider, asked, got)
+		}
+	}
+	for _, provider := range []string{`{"model":"unknown"}`, `{"provider_type":"mine"}`, `{"provider_type":"openai","model":"x"}`} {
+		if got := run(exitUsage, provider); !strings.Contains(got.err, "optimized_specs.provider: ") || len(asked) > 0 {
+			t.Errorf("%s: %v", provider, got)
+		}
+	}
+	s.env = append(s.env, "PAWL_MODELS_JUDGE=mine/strict")
+	if run(0, `{"model":"fast"}`); strings.Join(asked, " ") != "small strict" {
+		t.Error(asked)
 	}
 }
 

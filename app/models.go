@@ -64,12 +64,15 @@ func vendorKinds() (kinds []string) {
 // defaultAlias stands for every alias that is not configured.
 const defaultAlias = "default"
 
-// Model is the model that is configured under an alias, with its fallbacks, charged to the run that asks it; an alias that is not
-// configured is the default one. Nothing is asked for yet.
+// Model is the model that is configured under an alias, with its fallbacks, or the one of a name PROVIDER/MODEL, charged to the run
+// that asks it; an alias that is not configured is the default one. Nothing is asked for yet.
 func (o Opening) Model(alias string) (llm.Model, error) { return o.conf.model(alias) }
 
 func (c *config) model(alias string) (llm.Model, error) {
 	names := c.models(alias)
+	if names == nil && strings.Contains(alias, "/") { // no alias has one
+		names = []string{alias}
+	}
 	if names == nil {
 		names = c.models(defaultAlias)
 	}

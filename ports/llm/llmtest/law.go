@@ -1,9 +1,3 @@
-// Package llmtest is the law of models: what each vendor's client does with what a provider says, over real HTTP.
-//
-// It may never know one vendor: a vendor's tests bring a Wire, the other side of its client, written from the vendor's
-// description. Every case says why it is a law.
-//
-// Start reading at Run; Provider is the server that speaks as a Wire does.
 package llmtest
 
 import (
