@@ -150,5 +150,5 @@ func TestToolsConfiguration(t *testing.T) {
 	}
 	s := newShell(t)
 	s.ws = []Workflow{{Name: "tools", Open: assistant().Open}}
-	oneClearLine(t, s.run("version"), exitUsage, "section of the configuration")
+	oneClearLine(t, s.run("version"), exitUsage, "section of that name")
 }

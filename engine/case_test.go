@@ -299,7 +299,7 @@ func TestCase16NoRunIsRunTwice(t *testing.T) {
 		}, pawl.Options{})
 		open.virtual(t, func(r *rig) {
 			for range 3 {
-				defer r.worker(r.engine(r.store, engine.Config{Poll: time.Millisecond}))()
+				defer r.worker(r.engine(r.store, engine.Config{Poll: 10 * time.Millisecond}))()
 			}
 			var wg sync.WaitGroup
 			ids := make([]string, 500)

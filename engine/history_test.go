@@ -31,9 +31,9 @@ func message(n int) string {
 	return b.String()
 }
 
-// TestHistoryOfAGrowingState costs less than three times its last state, in the rows of the step log that carry it: full copies
+// TestLongHistoryOfAGrowingState costs less than three times its last state, in the rows of the step log that carry it: full copies
 // come by the size of what stands between them, not by their number.
-func TestHistoryOfAGrowingState(t *testing.T) {
+func TestLongHistoryOfAGrowingState(t *testing.T) {
 	onStores(t, func(t *testing.T, open opener) {
 		open.virtual(t, func(r *rig) {
 			run := r.start("chat", 0)

