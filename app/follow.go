@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"pawl"
@@ -108,7 +109,8 @@ func (f *following) work(ctx, reads context.Context) (pawl.Run, error) {
 	if f.opened != nil {
 		f.c.tell()
 	}
-	go func() { worked <- f.drive(ctx) }()
+	drive := sync.OnceFunc(func() { go func() { worked <- f.drive(ctx) }() })
+	begin := time.After(settle) // or with the first event: from then on whatever is written is shown
 
 	ticks := time.NewTicker(frame)
 	defer ticks.Stop()
@@ -118,11 +120,14 @@ func (f *following) work(ctx, reads context.Context) (pawl.Run, error) {
 	for {
 		select {
 		case l, ok := <-events:
+			drive()
 			if !ok {
 				events = nil
 				continue
 			}
 			f.event(l)
+		case <-begin:
+			drive()
 		case <-ticks.C:
 			if f.c.say.live && time.Since(looked) > look {
 				looked = time.Now()

@@ -172,7 +172,7 @@ func (r *rig) unheld() {
 		if err == nil {
 			defer db.Close()
 			db.SetMaxOpenConns(1)
-			_, err = db.Exec("BEGIN IMMEDIATE; ROLLBACK")
+			_, err = db.Exec("PRAGMA busy_timeout = 2000; BEGIN IMMEDIATE; ROLLBACK") // a renewal of this very moment is waited for
 		}
 		if err != nil {
 			r.Errorf("the file is locked: %v", err)

@@ -38,7 +38,7 @@ func (e *Engine) events(ctx context.Context, s store.Scope, run string, after in
 		}
 		var end, ok bool
 		before := after
-		after, end, ok = e.lasting(ctx, s, run, before, yield)
+		after, end, ok = e.lasting(ctx, s, run, before, live, yield)
 		switch {
 		case !ok || ended:
 			return ok
@@ -52,12 +52,15 @@ func (e *Engine) events(ctx context.Context, s store.Scope, run string, after in
 	}
 }
 
-// lasting yields the events that are stored, and says whether one of them tells of an end. It is not ok when the reader has
-// enough, or was told of an error.
-func (e *Engine) lasting(ctx context.Context, s store.Scope, run string, after int64, yield func(pawl.Logged, error) bool) (_ int64, end, ok bool) {
+// lasting yields the events that are stored, behind the deltas that have come by then, and says whether one of them tells of an
+// end. It is not ok when the reader has enough, or was told of an error.
+func (e *Engine) lasting(ctx context.Context, s store.Scope, run string, after int64, deltas <-chan pawl.Logged, yield func(pawl.Logged, error) bool) (_ int64, end, ok bool) {
 	const page = 500
 	for {
 		rows, err := e.store.Read(ctx, s, run, store.Query{Stream: store.Event, After: after, Limit: page})
+		if !pending(deltas, yield) {
+			return after, false, false
+		}
 		for i := 0; i < len(rows) && err == nil; i++ {
 			var ev event
 			if ev, err = eventOf(rows[i]); err != nil {
@@ -96,6 +99,20 @@ func (e *Engine) live(ctx context.Context, run string, deltas <-chan pawl.Logged
 		case <-ctx.Done():
 			yield(pawl.Logged{}, coded("events", run, context.Cause(ctx)))
 			return false, false
+		}
+	}
+}
+
+// pending yields the deltas that have come.
+func pending(deltas <-chan pawl.Logged, yield func(pawl.Logged, error) bool) bool {
+	for {
+		select {
+		case l := <-deltas:
+			if !yield(l, nil) {
+				return false
+			}
+		default:
+			return true
 		}
 	}
 }
