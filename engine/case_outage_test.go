@@ -178,7 +178,15 @@ func (r *rig) unheld() {
 			r.Errorf("the file is locked: %v", err)
 		}
 	case *shore:
-		if n := r.sum("SELECT count(*) FROM pg_stat_activity WHERE application_name = current_schema() AND state <> 'idle'"); n > 0 {
+		busy := func() int {
+			return r.sum("SELECT count(*) FROM pg_stat_activity WHERE application_name = current_schema() AND state <> 'idle'")
+		}
+		n := busy()
+		for end := 0; n > 0 && end < 100; end++ { // a question of this very moment is waited for, while the bubble's time stands still
+			s.outside(func() { time.Sleep(20 * time.Millisecond) })
+			n = busy()
+		}
+		if n > 0 {
 			r.Errorf("%d connections are in use", n)
 		}
 		if n := r.sum("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = current_schema()"); n < 1 {
