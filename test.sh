@@ -46,13 +46,13 @@ section() {
 	printf '{"Action":"exit","Output":"%s"}\n' "$status"
 }
 
-# The long layers, in which processes die and disks fail, are tests named TestFault… or TestLong…. They run once and without
-# the race detector, which makes them ten times slower and sees nothing of other processes. Many of them wait most of their time:
+# The long layers, in which processes die and disks fail, are tests named TestFault… or TestLong…, and the known faults of other
+# systems, TestCase…, which play on every store. They run once and without the race detector, which makes them ten times slower and sees nothing of other processes. Many of them wait most of their time:
 # more of them run at once than there are processors.
-mapfile -t faults < <(grep -rlE '^func Test(Fault|Long)' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
+mapfile -t faults < <(grep -rlE '^func Test(Fault|Long|Case)' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
 {
-	section "all tests${race:+, with the race detector}" "${race[@]}" -timeout 10m -skip '^Test(Fault|Long)' ./...
+	section "all tests${race:+, with the race detector}" "${race[@]}" -timeout 10m -skip '^Test(Fault|Long|Case)' ./...
 	if [ ${#faults[@]} -gt 0 ]; then
-		section "long layers" -parallel 4 -timeout 20m -run '^Test(Fault|Long)' "${faults[@]}"
+		section "long layers" -parallel 4 -timeout 20m -run '^Test(Fault|Long|Case)' "${faults[@]}"
 	fi
 } | "$work/report"
