@@ -54,7 +54,7 @@ func (s *storms) String() string {
 // with FAULTS_CHAOS=1 FAULTS_FIRST=<seed> it gives the same graphs, runs and schedule of harms.
 func TestFaultPostgresChaos(t *testing.T) {
 	t.Parallel()
-	n, first := number("FAULTS_CHAOS", 20), number("FAULTS_FIRST", 1)
+	n, first := number("FAULTS_CHAOS", 8), number("FAULTS_FIRST", 1)
 	trials := make(chan *Chaos, n)
 	for seed := first; seed < first+n; seed++ {
 		c := &Chaos{Seed: uint64(seed)}

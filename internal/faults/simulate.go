@@ -98,7 +98,7 @@ func Simulate(seed uint64, o Options) (r Report, err error) {
 
 // weather is how often what breaks: more often in short runs.
 func weather(rng *rand.Rand, steps int) Rates {
-	busy := 1000 / (8 + 6*steps)
+	busy := 1000 / (6 + 4*steps)
 	r := Rates{Die: 1 + rng.IntN(2*busy+1), Stall: rng.IntN(busy + 1)}
 	if rng.IntN(2) == 0 {
 		r.Refuse, r.Read = rng.IntN(60), rng.IntN(20)
