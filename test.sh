@@ -54,6 +54,6 @@ mapfile -t faults < <(grep -rlE '^func Test(Fault|Long|Case)' --include='*_test.
 {
 	section "all tests${race:+, with the race detector}" "${race[@]}" -timeout 10m -skip '^Test(Fault|Long|Case)' ./...
 	if [ ${#faults[@]} -gt 0 ]; then
-		section "long layers" -parallel 4 -timeout 20m -run '^Test(Fault|Long|Case)' "${faults[@]}"
+		section "long layers" -p 2 -parallel 4 -timeout 20m -run '^Test(Fault|Long|Case)' "${faults[@]}"
 	fi
 } | "$work/report"

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// sweep puts leases that have run out back into the queues, behind what has become due before.
+	// sweep puts leases that have run out back into the queues, no farther back than is looked at ($2, see horizon).
 	sweep = `
-UPDATE state SET ready = greatest(due, (SELECT clock())) WHERE n IN (
+UPDATE state SET ready = greatest(due, $2::bigint) WHERE n IN (
 	SELECT n FROM state WHERE until > $1::bigint AND until <> 0 AND ready IS NULL AND until <= (SELECT clock()) AND NOT ended AND due <> 0
 	FOR NO KEY UPDATE SKIP LOCKED)`
 
@@ -140,7 +140,7 @@ func (s *Store) claim(ctx context.Context, conn *pgxpool.Conn, c *store.Claim) (
 			from = allKinds
 		}
 		seen = s.horizon.of(c.Kinds)
-		b.Queue(sweep, seen.lapsed)
+		b.Queue(sweep, seen.lapsed, seen.ready)
 		if max > 0 {
 			b.Queue(fmt.Sprintf(claimQueues, from, "$5"), kinds, max, value(c.Worker), int64(c.Hold), seen.ready).Query(take)
 		}
