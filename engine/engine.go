@@ -87,7 +87,7 @@ type Engine struct {
 	store store.Store
 	c     Config
 	clock func(context.Context) (time.Time, error)
-	read  atomic.Pointer[reading]
+	shown atomic.Pointer[reading] // by the clock, last
 
 	byKind  map[string]*program // name@version, also of versions that can be migrated from
 	byName  map[string]*program // the version that new runs get
@@ -186,7 +186,7 @@ func (e *Engine) now(ctx context.Context) time.Time {
 	if ctx.Done() != nil {
 		ctx = context.WithoutCancel(ctx)
 	}
-	if r := e.read.Load(); r != nil {
+	if r := e.shown.Load(); r != nil {
 		if d := time.Since(r.here); d >= 0 && d < fresh {
 			return r.there.Add(d)
 		}
@@ -195,7 +195,7 @@ func (e *Engine) now(ctx context.Context) time.Time {
 	if err != nil {
 		return time.Now().UTC()
 	}
-	e.read.Store(&reading{there: t, here: time.Now()})
+	e.shown.Store(&reading{there: t, here: time.Now()})
 	return t
 }
 

@@ -158,10 +158,19 @@ func (e *Error) Answer() (code string, status int, body []byte, after time.Durat
 	return e.Code, e.Status, e.Body, e.After
 }
 
-// Refusal is the error of a service that says no where an answer was to come: in an event, or with success.
-func (c *Client) Refusal(body []byte) error {
-	body = []byte(c.mask(string(body)))
-	return &Error{Body: body, Text: Line(string(body)), After: -1}
+// Refused is what a reader returns of a service that says no where an answer was to come: in an event, or with success.
+type Refused struct{ Body []byte }
+
+func (*Refused) Error() string { return "refused" }
+
+// Fault makes an *Error of what a reader has found refused, and leaves others as they are.
+func (c *Client) Fault(err error) error {
+	var r *Refused
+	if !errors.As(err, &r) {
+		return err
+	}
+	body := c.mask(string(r.Body))
+	return &Error{Body: []byte(body), Text: Line(body), After: -1}
 }
 
 // refusal is the error of an answer that says no.

@@ -11,8 +11,9 @@ import (
 // dead rows behind, which Postgres cannot take away while a transaction of somebody else's stays open: claims that looked through
 // all of them each time would become slower and slower.
 //
-// It is a hint, and used only where a look has become slow while there is such a transaction: whatever becomes due does so at the time at which it is written or later,
-// but a commit may take longer than the margin. So everything is looked through again every now and then.
+// It is a hint, and used only where a look has become slow while there is such a transaction. Most of what becomes due is due at
+// the time at which it is written or later; but a commit may take longer than the margin, and a lease that ran out may go back to
+// an earlier place by way of somebody who looks everywhere. So everything is looked through again every now and then.
 type horizon struct {
 	mu sync.Mutex
 	by map[string]sight

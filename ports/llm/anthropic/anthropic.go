@@ -9,7 +9,6 @@ package anthropic
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -82,9 +81,5 @@ func (m *model) response(a *answer) (llm.Response, error) {
 }
 
 func (m *model) fault(err error) error {
-	var r *refusal
-	if errors.As(err, &r) {
-		err = m.rest.Refusal(r.body)
-	}
-	return llm.FaultOf(m.ref, err, explain)
+	return llm.FaultOf(m.ref, m.rest.Fault(err), explain)
 }

@@ -79,18 +79,13 @@ type answer struct {
 	usage     usage
 }
 
-// refusal is an error that stands where an answer should.
-type refusal struct{ body []byte }
-
-func (*refusal) Error() string { return "refused" }
-
 func (a *answer) whole(raw json.RawMessage) error {
 	var r reply
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return fmt.Errorf("an answer of another form: %w", err)
 	}
 	if r.Type == "error" || r.Type == "" {
-		return &refusal{raw}
+		return &rest.Refused{Body: raw}
 	}
 	a.id, a.model, a.stop, a.usage, a.ended = r.ID, r.Model, r.Stop, r.Usage, true
 	for _, b := range r.Content {
@@ -148,7 +143,7 @@ func (a *answer) add(raw []byte, tell func(llm.Delta)) error {
 		a.ended = true
 		return rest.ErrDone
 	case "error", "":
-		return &refusal{raw}
+		return &rest.Refused{Body: raw}
 	}
 	return nil
 }

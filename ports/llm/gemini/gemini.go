@@ -10,7 +10,6 @@ package gemini
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -86,9 +85,5 @@ func (m *model) response(a *answer) (llm.Response, error) {
 }
 
 func (m *model) fault(err error) error {
-	var r *refusal
-	if errors.As(err, &r) {
-		err = m.rest.Refusal(r.body)
-	}
-	return llm.FaultOf(m.ref, err, explain)
+	return llm.FaultOf(m.ref, m.rest.Fault(err), explain)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"pawl/internal/codec"
+	"pawl/internal/rest"
 	"pawl/ports/llm"
 )
 
@@ -49,11 +50,6 @@ type answer struct {
 	usage     llm.Usage
 }
 
-// refusal is an error that stands where an answer should.
-type refusal struct{ body []byte }
-
-func (*refusal) Error() string { return "refused" }
-
 // add takes a piece, and tells its text. Usage is the whole so far, in every piece.
 func (a *answer) add(raw json.RawMessage, tell func(llm.Delta)) error {
 	var c chunk
@@ -61,7 +57,7 @@ func (a *answer) add(raw json.RawMessage, tell func(llm.Delta)) error {
 		return fmt.Errorf("an answer of another form: %w", err)
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
-		return &refusal{raw}
+		return &rest.Refused{Body: raw}
 	}
 	if c.ID != "" {
 		a.id = c.ID

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"pawl/internal/rest"
 	"pawl/ports/llm"
 )
 
@@ -64,11 +65,6 @@ type call struct {
 	arguments strings.Builder
 }
 
-// refusal is an error that stands where an answer should.
-type refusal struct{ body []byte }
-
-func (*refusal) Error() string { return "refused" }
-
 // add takes a piece, and tells its text.
 func (a *answer) add(raw json.RawMessage, tell func(llm.Delta)) error {
 	var c chunk
@@ -76,7 +72,7 @@ func (a *answer) add(raw json.RawMessage, tell func(llm.Delta)) error {
 		return fmt.Errorf("an answer of another form: %w", err)
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" {
-		return &refusal{raw}
+		return &rest.Refused{Body: raw}
 	}
 	if c.ID != "" {
 		a.id = c.ID
