@@ -142,6 +142,10 @@ func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn fu
 		if err != nil {
 			return nil, err
 		}
+		if err := v.ours(v.h.patiently); err != nil {
+			give()
+			return nil, err
+		}
 		if len(c.Charge) > 0 {
 			if _, err := v.record(nil, v.charges(c.Charge)); err != nil {
 				give()

@@ -100,10 +100,7 @@ func (h *hand) known(ctx context.Context, ours machine.Record, unknown error) er
 // stale looks why a commit was refused: the lease is lost, or letters came in that have to be read first.
 func (h *hand) stale(ctx context.Context, c commit, mv machine.Move) (again bool, err error) {
 	var held []store.Held
-	err = h.patiently(ctx, func() (err error) {
-		held, err = h.e.store.Renew(ctx, h.w.id, []store.Lease{h.lease}, h.e.c.Lease)
-		return err
-	})
+	err = h.patiently(ctx, func() (err error) { held, err = h.renew(ctx); return err })
 	if err != nil {
 		return false, err
 	}

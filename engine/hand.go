@@ -29,6 +29,7 @@ type hand struct {
 	spare []byte // room for the next one
 	sheet sheet
 	read  atomic.Int64
+	held  atomic.Int64 // nanoseconds since the worker began: when a claim or a renewal that gave us the lease was asked for
 
 	calls, events atomic.Int64   // numbers of the last rows that were seen
 	fresh         bool           // nothing of this visit can have been recorded before
@@ -43,8 +44,9 @@ type hand struct {
 	runtimeCap int64  // milliseconds; below zero: none
 }
 
-func newHand(w *worker, r store.Run) *hand {
+func newHand(w *worker, r store.Run, asked time.Time) *hand {
 	h := &hand{e: w.e, w: w, run: r, lease: store.Lease{Run: r.ID, Epoch: r.Epoch}, runtimeCap: -1}
+	h.renewed(asked)
 	for _, c := range r.Counters {
 		if c.Meter == pawl.MeterRuntime {
 			h.runtimeCap = c.Cap
@@ -70,6 +72,37 @@ func (h *hand) interrupted() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.cause
+}
+
+// renewed notes a lease that was asked for at a moment.
+func (h *hand) renewed(asked time.Time) { raise(&h.held, int64(asked.Sub(h.w.began))) }
+
+// holds makes sure that the run is ours before something is done. Where the process or the store stood still its lease may have
+// run out, and another worker may have done it since: such a lease is renewed first, for as long as repeat has it.
+func (h *hand) holds(ctx context.Context, repeat func(context.Context, func() error) error) error {
+	if time.Since(h.w.began)-time.Duration(h.held.Load()) < h.e.c.Lease {
+		return nil
+	}
+	var held []store.Held
+	err := repeat(ctx, func() (err error) { held, err = h.renew(ctx); return err })
+	switch {
+	case err != nil:
+		return err
+	case len(held) == 0 || held[0].Lost:
+		h.interrupt(pawl.ErrFenced)
+		return pawl.ErrFenced
+	}
+	h.heed(ctx, held[0])
+	return nil
+}
+
+func (h *hand) renew(ctx context.Context) ([]store.Held, error) {
+	asked := time.Now()
+	held, err := h.e.store.Renew(ctx, h.w.id, []store.Lease{h.lease}, h.e.c.Lease)
+	if err == nil && len(held) == 1 && !held[0].Lost {
+		h.renewed(asked)
+	}
+	return held, err
 }
 
 // heed does what is known of the lease while the run is in hand.

@@ -286,3 +286,92 @@ func TestAWorkerWithFullSlotsDoesNotSpin(t *testing.T) {
 		}
 	}, build(t, g))
 }
+
+// frozen is the store of a process that stands still for half a minute behind one of its writes. Whatever else it does in
+// that time comes a second after that write's answer.
+type frozen struct {
+	store.Store
+	until atomic.Int64 // nanoseconds since 1970; 0: it has not stood still yet
+}
+
+func (f *frozen) stand() {
+	if d := time.Until(time.Unix(0, f.until.Load())); d > 0 {
+		time.Sleep(d + time.Second)
+	}
+}
+
+func (f *frozen) freeze(err error) error {
+	const rest = 30 * time.Second
+	if err == nil && f.until.CompareAndSwap(0, time.Now().Add(rest).UnixNano()) {
+		time.Sleep(rest)
+	}
+	return err
+}
+
+func (f *frozen) Append(ctx context.Context, l store.Lease, b store.Batch) (store.Receipt, error) {
+	r, err := f.Store.Append(ctx, l, b)
+	return r, f.freeze(err)
+}
+
+func (f *frozen) Apply(ctx context.Context, cs ...store.Change) error {
+	return f.freeze(f.Store.Apply(ctx, cs...))
+}
+
+func (f *frozen) Renew(ctx context.Context, worker string, ls []store.Lease, hold time.Duration) ([]store.Held, error) {
+	f.stand()
+	return f.Store.Renew(ctx, worker, ls, hold)
+}
+
+func (f *frozen) Claim(ctx context.Context, c store.Claim) ([]store.Run, time.Duration, error) {
+	f.stand()
+	return f.Store.Claim(ctx, c)
+}
+
+func (f *frozen) Get(ctx context.Context, s store.Scope, run string) (store.Run, error) {
+	f.stand()
+	return f.Store.Get(ctx, s, run)
+}
+
+// TestAWorkerThatStoodStillDoesNothingMore: it begins neither a node nor a call once another worker has the run, though nobody
+// has told it yet.
+func TestAWorkerThatStoodStillDoesNothingMore(t *testing.T) {
+	var bodies, calls tally
+	for name, node := range map[string]body{
+		"behind a retry": func(ctx context.Context, w work) (work, error) {
+			if bodies.add("retry") == 1 {
+				return w, pawl.RetryAfter(errors.New("again"), time.Millisecond)
+			}
+			time.Sleep(time.Minute)
+			return w, nil
+		},
+		"behind a call": func(ctx context.Context, w work) (work, error) {
+			_, err := do(ctx, "a", &calls)
+			if err == nil {
+				bodies.add("call")
+				_, err = do(ctx, "b", &calls)
+			}
+			time.Sleep(time.Minute)
+			return w, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(r *rig) {
+				f := &frozen{Store: r.store}
+				defer r.worker(r.engine(f, short()))()
+				run := r.start("one", 1)
+				time.Sleep(time.Second)
+				defer r.worker(r.engine(r.store, short()))()
+				r.ends(run.ID, pawl.StatusSucceeded)
+				if f.until.Load() == 0 {
+					t.Error("no worker stood still")
+				}
+			}, build(t, one(node, pawl.Options{}, pawl.NodeOptions{Retry: pawl.Retry{Max: 2}})))
+		})
+	}
+	if n := bodies.of("retry"); n != 2 {
+		t.Errorf("%d bodies behind a retry", n)
+	}
+	if a, b := calls.of("a"), calls.of("b"); a != 1 || b != 1 || bodies.of("call") != 2 {
+		t.Errorf("%d first calls and %d second ones, in %d bodies that got so far", a, b, bodies.of("call"))
+	}
+}

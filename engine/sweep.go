@@ -128,7 +128,7 @@ func (e *Engine) holdRun(ctx context.Context, r store.Run) error {
 	if err != nil || len(rs) == 0 {
 		return err
 	}
-	h := newHand(w, rs[0])
+	h := newHand(w, rs[0], w.began)
 	if h.rec, h.head, err = parts(rs[0]); err != nil {
 		return err
 	}

@@ -167,6 +167,15 @@ func (v *visit) breaks(err error) error {
 	return err
 }
 
+// ours makes sure that the run is still in hand before something is done outside.
+func (v *visit) ours(repeat func(context.Context, func() error) error) error {
+	err := v.h.holds(v.base, repeat)
+	if err != nil && !errors.Is(err, pawl.ErrFenced) {
+		return v.breaks(err)
+	}
+	return err
+}
+
 // unrecorded is the error of a visit for which the store did not record or read something.
 func unrecorded(run string, err error) error {
 	e := *pawl.Coded(coded("record", run, err))
@@ -188,6 +197,9 @@ func (v *visit) execute(state any) (next any, err error) {
 		return v.ended(nil, err)
 	}
 	if err := v.charged(); err != nil {
+		return v.ended(nil, err)
+	}
+	if err := v.ours(v.h.surely); err != nil {
 		return v.ended(nil, err)
 	}
 	v.mu.Lock()

@@ -15,11 +15,12 @@ import (
 
 // worker is one Work or WorkRun under way. Its id is made up: never configured, never used twice.
 type worker struct {
-	e    *Engine
-	id   string
-	root string // only runs under this root; empty: all
-	wake chan struct{}
-	mail chan struct{}
+	e     *Engine
+	id    string
+	root  string // only runs under this root; empty: all
+	began time.Time
+	wake  chan struct{}
+	mail  chan struct{}
 
 	mu       sync.Mutex
 	hands    map[string]*hand
@@ -32,7 +33,7 @@ type worker struct {
 }
 
 func (e *Engine) newWorker(root string) *worker {
-	w := &worker{e: e, id: newID(), root: root, wake: make(chan struct{}, 1), mail: make(chan struct{}, 1), hands: map[string]*hand{}, told: map[*hand]bool{}}
+	w := &worker{e: e, id: newID(), root: root, began: time.Now(), wake: make(chan struct{}, 1), mail: make(chan struct{}, 1), hands: map[string]*hand{}, told: map[*hand]bool{}}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.workers[w] = true
@@ -139,6 +140,7 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 		if len(w.e.kinds) == 0 { // no kinds would mean every kind
 			free = 0
 		}
+		asked := time.Now()
 		rs, next, err := w.claim(ctx, free)
 		if err != nil {
 			if ctx.Err() != nil && len(rs) == 0 {
@@ -156,7 +158,7 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 			outage = time.Time{}
 		}
 		for _, r := range rs {
-			w.take(background, r)
+			w.take(background, r, asked)
 		}
 		w.claimed()
 		if len(rs) > 0 && len(rs) == free {
@@ -212,8 +214,8 @@ func (w *worker) inHand() int {
 }
 
 // take drives a claimed run in a goroutine of its own. It is counted as in hand until drop, whoever drives it by then.
-func (w *worker) take(ctx context.Context, p placed) {
-	h := newHand(w, p.run)
+func (w *worker) take(ctx context.Context, p placed, asked time.Time) {
+	h := newHand(w, p.run, asked)
 	h.place = p.place
 	w.mu.Lock()
 	if old := w.hands[h.run.ID]; old != nil { // our own lease ran out: the old hand has lost it as to any other worker
@@ -341,6 +343,7 @@ func (w *worker) renew(ctx context.Context) {
 	}
 	w.mu.Unlock()
 	w.keepPlaces(ctx)
+	asked := time.Now()
 	held, err := w.e.store.Renew(ctx, w.id, ls, w.e.c.Lease)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -350,6 +353,9 @@ func (w *worker) renew(ctx context.Context) {
 	}
 	for _, r := range held {
 		if h := hands[r.Run]; h != nil {
+			if !r.Lost {
+				h.renewed(asked)
+			}
 			h.heed(ctx, r)
 		}
 	}
