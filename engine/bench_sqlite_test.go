@@ -25,7 +25,7 @@ const inFlight = 64
 // the driver alone does: the same bytes (a log row and the run's row a step) in groups of 64 a transaction.
 func BenchmarkDurable(b *testing.B) {
 	s := openSQLite(b)
-	b.Run("engine", func(b *testing.B) { engineOn(b, s) })
+	b.Run("engine", func(b *testing.B) { engineOn(b, s, inFlight, 500) })
 	step, row := sizes(b, s)
 	b.Run("driver", func(b *testing.B) { driverAlone(b, step, row) })
 }
@@ -37,7 +37,7 @@ func TestLongDurableRate(t *testing.T) {
 	for range 3 {
 		var ours, theirs float64
 		s := openSQLite(t)
-		testing.Benchmark(func(b *testing.B) { ours = engineOn(b, s) })
+		testing.Benchmark(func(b *testing.B) { ours = engineOn(b, s, inFlight, 500) })
 		step, row := sizes(t, s)
 		testing.Benchmark(func(b *testing.B) { theirs = driverAlone(b, step, row) })
 		if best = max(best, ours/theirs); best > 0.5 {
@@ -50,10 +50,10 @@ func TestLongDurableRate(t *testing.T) {
 	}
 }
 
-// engineOn is how many commits a second the engine makes.
-func engineOn(b *testing.B, s store.Store) float64 {
-	ended := make(chan string, inFlight)
-	e, err := engine.New(s, []*pawl.Workflow{build(b, ring())}, engine.Config{Trace: engine.Trace{
+// engineOn is how many commits a second the engine makes with so many runs in flight, each of so many nodes.
+func engineOn(b *testing.B, s store.Store, flight, nodes int) float64 {
+	ended := make(chan string, flight)
+	e, err := engine.New(s, []*pawl.Workflow{build(b, ring())}, engine.Config{Slots: flight, Trace: engine.Trace{
 		Ended: func(run string, _ pawl.Status, _ *pawl.Error) { ended <- run },
 		Fault: func(op string, err error) { b.Error(op, err) },
 	}})
@@ -61,10 +61,9 @@ func engineOn(b *testing.B, s store.Store) float64 {
 		b.Fatal(err)
 	}
 	rs := e.As(pawl.Caller{})
-	const nodes = 500
 	n, spent := 0, time.Duration(0)
 	for b.Loop() {
-		for range inFlight {
+		for range flight {
 			if _, err := rs.Start(b.Context(), "ring", json.RawMessage(strconv.Itoa(nodes)), pawl.StartOptions{}); err != nil {
 				b.Fatal(err)
 			}
@@ -73,7 +72,7 @@ func engineOn(b *testing.B, s store.Store) float64 {
 		done := make(chan error, 1)
 		began := time.Now()
 		go func() { done <- e.Work(ctx) }()
-		for range inFlight {
+		for range flight {
 			<-ended
 		}
 		spent += time.Since(began)
@@ -81,7 +80,7 @@ func engineOn(b *testing.B, s store.Store) float64 {
 		if err := <-done; err != nil {
 			b.Fatal(err)
 		}
-		n += inFlight * nodes
+		n += flight * nodes
 	}
 	b.ReportMetric(float64(n)/spent.Seconds(), "commits/s")
 	return float64(n) / spent.Seconds()
