@@ -18,13 +18,16 @@ import (
 
 // scope is one call under way: what Charge, Hold, Emit, Annotate and IdempotencyKey inside its fn belong to.
 type scope struct {
-	v   *visit
-	key string
-	try int // physical, over all executions
+	v    *visit
+	call host.Call
+	try  int // physical, over all executions
 
-	mu    sync.Mutex
-	back  []store.Charge // held and not spent: given back with the call's record
-	attrs map[string]any
+	mu     sync.Mutex
+	back   []store.Charge // held and not spent: given back with the call's record
+	attrs  map[string]any
+	turns  int               // places taken in limits of meters that are charged inside the call
+	places map[string]func() // by meter: gives the place back
+	left   bool              // the call has ended
 }
 
 type scopeKey struct{}
@@ -154,9 +157,10 @@ func (v *visit) try(ctx context.Context, c host.Call, en entry, tries int, fn fu
 		}
 		admit()
 		tries++
-		s := &scope{v: v, key: c.Key, try: tries}
+		s := &scope{v: v, call: c, try: tries}
 		began := time.Now()
 		b, err := v.once(ctx, c, s, fn)
+		s.leave()
 		give()
 		en.Physical, en.MS, en.seq = tries, time.Since(began).Milliseconds(), 0
 		s.mu.Lock()
@@ -317,7 +321,7 @@ func (v *visit) slots(ctx context.Context, c host.Call) (give func(), err error)
 	}
 	var names []string
 	for name := range limits {
-		if name == c.Limit || c.Charge[name] > 0 {
+		if under(c, name) {
 			names = append(names, name)
 		}
 	}
@@ -329,7 +333,7 @@ func (v *visit) slots(ctx context.Context, c host.Call) (give func(), err error)
 		}
 	}
 	for _, name := range names {
-		g, err := v.slot(ctx, c.Key, name, limits[name])
+		g, err := v.slot(ctx, c.Key, name, limits[name], func(d time.Duration) error { return v.sit(ctx, c.Key, d, pawl.WaitsForRetry) })
 		if err != nil {
 			give()
 			return nil, err
@@ -339,8 +343,11 @@ func (v *visit) slots(ctx context.Context, c host.Call) (give func(), err error)
 	return give, nil
 }
 
-// slot takes one shared limit, and sits or parks until there is room in it.
-func (v *visit) slot(ctx context.Context, key, name string, l Limit) (give func(), err error) {
+// under tells whether a call is under a limit from its beginning.
+func under(c host.Call, limit string) bool { return limit == c.Limit || c.Charge[limit] > 0 }
+
+// slot takes one shared limit, and sits until there is room in it.
+func (v *visit) slot(ctx context.Context, key, name string, l Limit, sit func(time.Duration) error) (give func(), err error) {
 	// A call that was left behind holds its place beside the one that is made again.
 	holder := fmt.Sprintf("%s/%d/%d/%d/%s", v.h.run.ID, v.h.lease.Epoch, v.rec.Visit, v.rec.Try, key)
 	slot := store.Slot{Limit: name, Holder: holder, Every: l.Every, Burst: max(l.Burst, 1), Max: l.Max, Hold: v.h.e.c.Lease}
@@ -359,7 +366,7 @@ func (v *visit) slot(ctx context.Context, key, name string, l Limit) (give func(
 				}
 			}, nil
 		}
-		if err := v.sit(ctx, key, d, pawl.WaitsForRetry); err != nil {
+		if err := sit(d); err != nil {
 			return nil, err
 		}
 	}
@@ -403,7 +410,7 @@ func (v *visit) IdempotencyKey(ctx context.Context) string {
 	if s == nil {
 		return ""
 	}
-	return derived(v.h.run.ID, fmt.Sprintf("call/%d/%s", v.rec.Visit, s.key))
+	return derived(v.h.run.ID, fmt.Sprintf("call/%d/%s", v.rec.Visit, s.call.Key))
 }
 
 // sameEvent reports whether a re-run emits what was emitted before.

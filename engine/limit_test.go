@@ -275,3 +275,56 @@ func TestACallThatWasLeftBehindKeepsItsPlaceInALimit(t *testing.T) {
 		}
 	}, build(t, g))
 }
+
+// TestAChargeInsideACallIsUnderItsLimit: so is a model's, which is charged for each attempt of a chain. A call that is under the
+// limit from its beginning has its place already.
+func TestAChargeInsideACallIsUnderItsLimit(t *testing.T) {
+	var now, most atomic.Int64
+	asks := func(o pawl.CallOptions) body {
+		return func(ctx context.Context, w work) (work, error) {
+			return w, second(pawl.Do(ctx, "k", func(ctx context.Context) (int, error) {
+				for range 2 {
+					if err := pawl.Charge(ctx, "llm", 1); err != nil {
+						return 0, err
+					}
+					n := now.Add(1)
+					most.Store(max(most.Load(), n))
+					time.Sleep(time.Second)
+					now.Add(-1)
+				}
+				return 1, nil
+			}, o))
+		}
+	}
+	for name, c := range map[string]struct {
+		limit  engine.Limit
+		call   pawl.CallOptions
+		lasts  time.Duration // of three runs at once
+		atOnce int64
+	}{
+		"places":             {engine.Limit{Max: 1}, pawl.CallOptions{}, 6 * time.Second, 1},
+		"uses":               {engine.Limit{Every: time.Minute, Burst: 1}, pawl.CallOptions{}, 5 * time.Minute, 1},
+		"from its beginning": {engine.Limit{Max: 1}, pawl.CallOptions{Charge: pawl.Budget{"llm": 1}}, 6 * time.Second, 1},
+		"another's":          {engine.Limit{Max: 2}, pawl.CallOptions{}, 3 * time.Second, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			most.Store(0)
+			virtual(t, func(r *rig) {
+				defer r.worker(r.engine(r.store, engine.Config{Limits: map[string]engine.Limit{"llm": c.limit}}))()
+				began := time.Now()
+				var ids []string
+				for i := range 3 {
+					ids = append(ids, r.start("one", i).ID)
+				}
+				for _, id := range ids {
+					if end := r.untilEnd(id, time.Hour); end.Status != pawl.StatusSucceeded {
+						t.Error(end.Status, end.Err)
+					}
+				}
+				if d := time.Since(began); d < c.lasts || d > c.lasts*2 || most.Load() != c.atOnce {
+					t.Errorf("%s, %d at once", d, most.Load())
+				}
+			}, build(t, one(asks(c.call), pawl.Options{})))
+		})
+	}
+}

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"pawl"
 	"pawl/store"
@@ -30,11 +32,61 @@ func (v *visit) charges(b pawl.Budget) (out []store.Charge) {
 
 // Charge counts now and durably, inside a call only.
 func (v *visit) Charge(ctx context.Context, meter string, n int64) error {
-	if scopeOf(ctx) == nil {
+	s := scopeOf(ctx)
+	if s == nil {
 		return pawl.ErrNotInCall
+	}
+	if err := s.admit(ctx, meter); err != nil {
+		return err
 	}
 	_, err := v.record(nil, v.charges(pawl.Budget{meter: n}))
 	return err
+}
+
+// admit waits for room in the shared limit of a meter, if it has one. It is the call that waits, since what it has done so far
+// cannot be parked. Each charge is one use, and keeps its place until the next one of that meter, or the end of the call.
+func (s *scope) admit(ctx context.Context, meter string) error {
+	l, limited := s.v.h.e.c.Limits[meter]
+	if !limited || under(s.call, meter) {
+		return nil
+	}
+	s.mu.Lock()
+	s.turns++
+	key, before := fmt.Sprintf("%s/%d", s.call.Key, s.turns), s.places[meter]
+	delete(s.places, meter)
+	s.mu.Unlock()
+	if before != nil {
+		before()
+	}
+	give, err := s.v.slot(ctx, key, meter, l, func(d time.Duration) error {
+		wait(ctx, d, nil)
+		return context.Cause(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.left: // its code was left behind, and goes on
+		give()
+		return pawl.ErrNotInCall
+	case s.places == nil:
+		s.places = map[string]func(){}
+	}
+	s.places[meter] = give
+	return nil
+}
+
+// leave gives the places of a call that has ended back.
+func (s *scope) leave() {
+	s.mu.Lock()
+	places := s.places
+	s.places, s.left = nil, true
+	s.mu.Unlock()
+	for _, give := range places {
+		give()
+	}
 }
 
 // Hold reserves; what settle gives back is recorded with the call's end, and lost with a crash: then it counts in full.

@@ -31,7 +31,7 @@ func (v *visit) Emit(ctx context.Context, typ string, data []byte, lasting bool)
 	}
 	name, try := "", "" // each physical try of a call begins anew: a re-run need not make those that failed before
 	if s := scopeOf(ctx); s != nil {
-		if name = s.key; s.try > 1 {
+		if name = s.call.Key; s.try > 1 {
 			try = fmt.Sprint(s.try, ".")
 		}
 	}

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 
 	"pawl"
@@ -35,14 +36,12 @@ func (p Price) Cost(u Usage) pawl.USD {
 
 // Most is what a request can cost at the most: no token is shorter than a byte.
 func (p Price) Most(r Request) pawl.USD {
-	out := int64(r.MaxTokens)
-	if out == 0 {
-		out = p.MaxOutput
-	}
-	if out == 0 {
-		out = defaultOutput
-	}
-	return million(inputTokens(r), p.Input) + million(out, p.Output)
+	return million(inputTokens(r), p.Input) + million(p.most(r), p.Output)
+}
+
+// most is how many tokens a response can have.
+func (p Price) most(r Request) int64 {
+	return cmp.Or(int64(r.MaxTokens), p.MaxOutput, defaultOutput)
 }
 
 // million is n tokens at a price for a million, rounded up.
@@ -76,7 +75,7 @@ func inputTokens(r Request) int64 {
 }
 
 // Metered is a model whose every attempt is charged to the run that makes it: one on MeterCalls, and its price in dollars, which
-// is held before and settled after. An attempt that fails is settled as nothing only where the provider cannot have begun it, and
+// is held before and settled after; so a request without a limit of its own gets the price's, or it could cost more. An attempt that fails is settled as nothing only where the provider cannot have begun it, and
 // one whose provider does not say what it took keeps what was held.
 func Metered(m Model, p Price) Model { return metered{m, p} }
 
@@ -86,14 +85,14 @@ type metered struct {
 }
 
 func (m metered) Generate(ctx context.Context, r Request) (Response, error) {
-	return m.attempt(ctx, r, func() (Response, error) { return m.Model.Generate(ctx, r) })
+	return m.attempt(ctx, r, func(r Request) (Response, error) { return m.Model.Generate(ctx, r) })
 }
 
 func (m metered) Stream(ctx context.Context, r Request, tell func(Delta)) (Response, error) {
-	return m.attempt(ctx, r, func() (Response, error) { return m.Model.Stream(ctx, r, tell) })
+	return m.attempt(ctx, r, func(r Request) (Response, error) { return m.Model.Stream(ctx, r, tell) })
 }
 
-func (m metered) attempt(ctx context.Context, r Request, ask func() (Response, error)) (Response, error) {
+func (m metered) attempt(ctx context.Context, r Request, ask func(Request) (Response, error)) (Response, error) {
 	if err := pawl.Charge(ctx, MeterCalls, 1); err != nil {
 		return Response{}, err
 	}
@@ -103,8 +102,9 @@ func (m metered) attempt(ctx context.Context, r Request, ask func() (Response, e
 		if settle, err = pawl.Hold(ctx, m.price.Most(r)); err != nil {
 			return Response{}, err
 		}
+		r.MaxTokens = int(m.price.most(r)) // what was held shall be the most
 	}
-	resp, err := ask()
+	resp, err := ask(r)
 	switch {
 	case err == nil && resp.Usage != (Usage{}):
 		settle(m.price.Cost(resp.Usage))

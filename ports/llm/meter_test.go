@@ -76,7 +76,8 @@ func TestMeteredSettles(t *testing.T) {
 		"hangs":        {llmtest.Turn{Hang: true}, price.Most(question)},
 		"another code": {llmtest.Fail("odd"), price.Most(question)},
 	} {
-		m := llm.Metered(llmtest.Turns(c.turn), price)
+		script := llmtest.Turns(c.turn)
+		m := llm.Metered(script, price)
 		g := single(func(ctx context.Context, _ string) (string, error) {
 			_, _ = llm.Generate(ctx, "g", m, question, llm.Options{Retry: pawl.Retry{Max: -1}})
 			return "", nil
@@ -84,6 +85,9 @@ func TestMeteredSettles(t *testing.T) {
 		r := pawltest.Run(t, g, "", pawltest.Script{})
 		if got := pawl.USD(r.Meter(pawl.MeterUSD)); got != c.want || r.Meter(llm.MeterCalls) != 1 {
 			t.Errorf("%s: %s, want %s; %d attempts", name, got, c.want, r.Meter(llm.MeterCalls))
+		}
+		if n := script.Requests()[0].MaxTokens; n != 100 {
+			t.Errorf("%s: the response may have %d tokens, and 100 are paid for", name, n)
 		}
 	}
 }
