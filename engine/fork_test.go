@@ -135,3 +135,29 @@ func TestAForkBelongsToWhoForks(t *testing.T) {
 		}
 	}, built(t, spender()))
 }
+
+// TestARetriedForkBeginsWhereItWasForked: with the state that it was given, not with the input of its source.
+func TestARetriedForkBeginsWhereItWasForked(t *testing.T) {
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		run := r.start("spender", 0)
+		r.ends(run.ID, pawl.StatusFailed)
+		fork, err := r.rs.Fork(r.ctx, run.ID, 0, json.RawMessage(`{"N":3,"Text":"edited","Log":null}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := r.ends(fork.ID, pawl.StatusFailed)
+		if _, err := r.rs.Retry(r.ctx, fork.ID); err != nil {
+			t.Fatal(err)
+		}
+		r.until(fork.ID, "its second attempt fails", func(run pawl.Run) bool { return run.Attempt == 2 && run.Status == pawl.StatusFailed })
+		steps, err := r.rs.Steps(r.ctx, fork.ID, failed.Steps, 1)
+		if err != nil || len(steps) != 1 || steps[0].StateAfter != "check" {
+			t.Fatalf("%+v, %v", steps, err)
+		}
+		if s, err := r.rs.State(r.ctx, fork.ID, steps[0].Seq); err != nil || !strings.Contains(string(s), `"edited"`) {
+			t.Errorf("%s, %v", s, err)
+		}
+		r.equal(fork.ID)
+	}, build(t, spender()))
+}

@@ -227,8 +227,15 @@ func (r *replaying) begins(g *stepGroup) (err error) {
 
 func (r *replaying) restarts(g *stepGroup) error {
 	r.path, r.meters = nil, nil
+	if r.head.ForkOf != "" {
+		mv, err := r.p.m.Restart(r.rec, g.After, g.at, 0, 0, nil)
+		if err == nil {
+			err = r.begun(g, mv, g.state)
+		}
+		return err
+	}
 	return r.starts(g, func() (machine.Move, error) {
-		return r.p.m.Restart(r.rec, g.at, 0, 0, nil)
+		return r.p.m.Restart(r.rec, "", g.at, 0, 0, nil)
 	})
 }
 

@@ -128,11 +128,7 @@ func (e *Engine) restart(ctx context.Context, p *program, run store.Run, now tim
 	if err != nil {
 		return store.Change{}, err
 	}
-	input, err := e.input(ctx, run.ID, head)
-	if err != nil {
-		return store.Change{}, err
-	}
-	raw, err := p.first(input)
+	node, raw, err := e.origin(ctx, p, run, head)
 	if err != nil {
 		return store.Change{}, err
 	}
@@ -142,7 +138,7 @@ func (e *Engine) restart(ctx context.Context, p *program, run store.Run, now tim
 			cost += c.Used
 		}
 	}
-	mv, err := p.m.Restart(rec, now, run.Epoch+1, cost, waiters)
+	mv, err := p.m.Restart(rec, node, now, run.Epoch+1, cost, waiters)
 	if err != nil {
 		return store.Change{}, conflict("run %s is %s", run.ID, rec.Status)
 	}
@@ -161,6 +157,26 @@ func (e *Engine) restart(ctx context.Context, p *program, run store.Run, now tim
 		Run: run.ID, Epoch: run.Epoch, Takeover: true, Status: string(next.Status), Node: next.Node, Version: p.Shape.Version,
 		Row: row, Add: rows, Counters: p.caps(head.Budget), Seen: next.Inbox,
 	}, nil
+}
+
+// origin is where a run begins, and with which state: that which the start function makes of its input, or which a fork was given.
+func (e *Engine) origin(ctx context.Context, p *program, run store.Run, head Head) (node string, raw []byte, err error) {
+	if head.ForkOf == "" {
+		input, err := e.input(ctx, run.ID, head)
+		if err == nil {
+			raw, err = p.first(input)
+		}
+		return "", raw, err
+	}
+	first, err := e.headOf(ctx, everything, run.ID, 1)
+	if err != nil {
+		return "", nil, err
+	}
+	if first.Version != p.Shape.Version {
+		return "", nil, conflict("run %s was forked with a state of version %s, and here is version %s of %s: fork its source again", run.ID, first.Version, p.Shape.Version, run.Workflow)
+	}
+	raw, err = e.stateAt(ctx, everything, run.ID, 1, 1, first.Hash)
+	return first.After, raw, err
 }
 
 // input is what a run was started with.

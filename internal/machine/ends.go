@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -179,10 +180,11 @@ func (m Machine) Migrate(r Record, t Tick, node string) (Move, error) {
 	}, next, Moves)
 }
 
-// Restart begins the next attempt of a run that failed or was cancelled. cost is what the attempts before it have cost.
-func (m Machine) Restart(r Record, now time.Time, epoch, cost int64, waiters []Waiter) (Move, error) {
+// Restart begins the next attempt of a run that failed or was cancelled, at a node; empty: at the graph's first. cost is what the
+// attempts before it have cost.
+func (m Machine) Restart(r Record, node string, now time.Time, epoch, cost int64, waiters []Waiter) (Move, error) {
 	next := Record{
-		Status: r.Status, Node: m.Shape.Nodes[m.Shape.Start].Name, Fingerprint: m.Shape.Fingerprint, Attempt: r.Attempt + 1,
+		Status: r.Status, Node: cmp.Or(node, m.Shape.Nodes[m.Shape.Start].Name), Fingerprint: m.Shape.Fingerprint, Attempt: r.Attempt + 1,
 		Steps: r.Steps, Moves: r.Moves, Visit: r.Visit + 1, First: r.Visit + 1, Try: 1, Epoch: epoch, Inbox: r.Inbox,
 		Calls: r.Calls, Events: r.Events, Began: now, Mark: now, Before: cost, Waiters: waiters,
 	}

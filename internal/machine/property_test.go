@@ -137,7 +137,7 @@ func (l *life) decide(t *rapid.T, tick machine.Tick) (machine.Move, error) {
 			func() (machine.Move, error) { return machine.Merge(l.rec, tick, "owner") },
 		}).Draw(t, "end")()
 	case 24:
-		return l.m.Restart(l.rec, l.now, l.epoch+1, 7, nil)
+		return l.m.Restart(l.rec, "", l.now, l.epoch+1, 7, nil)
 	}
 }
 

@@ -150,7 +150,7 @@ func (s *story) decide(w []string) {
 	case "hold":
 		s.made(machine.Hold(r, t, strings.Join(w[1:], " ")))
 	case "restart":
-		s.made(m.Restart(r, s.now, s.epoch+1, 0, nil))
+		s.made(m.Restart(r, "", s.now, s.epoch+1, 0, nil))
 		s.epoch = s.rec.Epoch
 	case "migrate":
 		for _, g := range s.graphs {
