@@ -39,14 +39,15 @@ func (c *call) mcpCommand() *cobra.Command {
 func (c *call) mcp(ctx context.Context, names []string, f mcpFlags) error {
 	c.json = false // standard output is the protocol's
 	switch {
-	case f.work.slots < 1 || f.work.slots > 10_000:
-		return invalid("--slots: want a number from 1 to 10000, not %d", f.work.slots)
 	case f.work.drain <= 0:
 		return invalid("--drain: %s is not above nothing", f.work.drain)
 	case f.wait <= 0 || f.wait > time.Minute:
 		return invalid("--wait: want a time up to 1m, not %s", f.wait)
 	case c.In == nil:
 		return invalid("there is no standard input to speak the protocol on")
+	}
+	if err := f.work.checked(); err != nil {
+		return err
 	}
 	if err := c.openStore(ctx); err != nil {
 		return err
@@ -60,7 +61,8 @@ func (c *call) mcp(ctx context.Context, names []string, f mcpFlags) error {
 	if err != nil {
 		return err
 	}
-	conf.Slots, conf.Outage, conf.Trace.Ended = f.work.slots, 0, log.ended
+	conf.Slots, conf.Outage = f.work.slots, 0
+	conf.Trace = conf.Trace.And(engine.Trace{Ended: log.ended})
 	if c.engine, err = engine.New(c.store, ws, conf); err != nil {
 		return err
 	}

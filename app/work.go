@@ -38,13 +38,21 @@ func (c *call) workCommand() *cobra.Command {
 	return c.withOptions(cmd)
 }
 
-// work is a worker, until the first interrupt and its drain.
-func (c *call) work(ctx context.Context, names []string, f workFlags) error {
+// checked refuses numbers that cannot be meant.
+func (f workFlags) checked() error {
 	switch {
 	case f.slots < 1 || f.slots > 10_000:
 		return invalid("--slots: want a number from 1 to 10000, not %d", f.slots)
 	case f.drain < 0:
 		return invalid("--drain: %s is below nothing (0: wait for as long as it takes)", f.drain)
+	}
+	return nil
+}
+
+// work is a worker, until the first interrupt and its drain.
+func (c *call) work(ctx context.Context, names []string, f workFlags) error {
+	if err := f.checked(); err != nil {
+		return err
 	}
 	if err := c.openStore(ctx); err != nil {
 		return err
