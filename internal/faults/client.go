@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"pawl"
@@ -18,16 +19,19 @@ func (t *Trial) start(o *Order) error {
 	if err != nil {
 		return err
 	}
+	var begun, answered atomic.Int64
 	for range 2 { // the second one finds the first
 		err := t.Command(func(ctx context.Context, rs pawl.Runs) error {
+			unanswered := begun.Add(1)-1 > answered.Load() // an earlier call may have done what it did not come to say
 			s, err := rs.Start(ctx, t.Flows[o.Flow].Name(), in, pawl.StartOptions{Key: o.Job.Path})
 			if err != nil {
 				return err
 			}
+			answered.Add(1)
 			if o.Run != "" && o.Run != s.Run.ID {
 				t.Seen.violation("I1: the key leads to run %s, and then to run %s", o.Run, s.Run.ID)
 			}
-			o.Run, o.again = s.Run.ID, o.again || s.Existing == pawl.ExistingAgain
+			o.Run, o.again = s.Run.ID, o.again || s.Existing == pawl.ExistingAgain || unanswered && s.Run.Attempt > 1
 			return nil
 		})
 		if err != nil {
