@@ -104,7 +104,8 @@ func (n *needs) change(c *store.Change) (plain bool, err error) {
 	return plain, errors.Join(errs...)
 }
 
-// batch is the same for a batch under a lease.
+// batch is the same for a batch under a lease. One without rows is not plain: it writes nothing by which the database would notice
+// that what is remembered is old.
 func (n *needs) batch(l store.Lease, b *store.Batch) (plain bool, err error) {
 	n.runs = append(n.runs, l.Run)
 	blobs, err := n.rows(l.Run, b.Rows)
@@ -114,5 +115,5 @@ func (n *needs) batch(l store.Lease, b *store.Batch) (plain bool, err error) {
 	for _, c := range b.Charges {
 		n.runs, n.counted = append(n.runs, c.Run), append(n.counted, c.Run)
 	}
-	return !blobs && len(b.Caps)+len(b.Charges) == 0, err
+	return !blobs && len(b.Rows) > 0 && len(b.Caps)+len(b.Charges) == 0, err
 }

@@ -161,6 +161,9 @@ func TestRemembersNothingOld(t *testing.T) {
 	_, err := s.pool.Exec(ctx, "UPDATE state SET until = 1") // the lease runs out
 	must(t, err)
 	r2 := claim(t, other, "r")
+	if _, err := s.Append(ctx, store.Lease{Run: "r", Epoch: r.Epoch}, store.Batch{}); !errors.Is(err, store.ErrStale) {
+		t.Fatalf("a batch of nothing: %v", err)
+	}
 	if err := step(s, r.Epoch); !errors.Is(err, store.ErrStale) {
 		t.Fatal(err)
 	}
