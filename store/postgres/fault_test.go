@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"pawl/internal/pgtest"
 	"pawl/store"
@@ -206,6 +207,21 @@ func TestWakes(t *testing.T) {
 		return
 	}
 	t.Fatal("nobody polls")
+}
+
+// A server that speaks another language is understood all the same: that it goes away, and that it has refused a commit.
+func TestServerOfAnotherLanguage(t *testing.T) {
+	away := &pgconn.PgError{Severity: "ВАЖНО", SeverityUnlocalized: "FATAL", Code: "57P01"}
+	if err := outcome(away, false); !lost(err) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("gone before the commit: %v", err)
+	}
+	if err := outcome(away, true); !errors.Is(err, store.ErrUnknown) {
+		t.Errorf("gone at the commit: %v", err)
+	}
+	refused := &pgconn.PgError{Severity: "ОШИБКА", SeverityUnlocalized: "ERROR", Code: "40P01"}
+	if err := outcome(refused, true); !again(err) || lost(err) || errors.Is(err, store.ErrUnknown) {
+		t.Errorf("refused at the commit: %v", err)
+	}
 }
 
 // Whoever hands in too many ids, or odd ones, for one notice has the others look at all.

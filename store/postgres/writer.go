@@ -183,11 +183,12 @@ func sendAll(ctx context.Context, c sender, b *pgx.Batch, begun bool) error {
 }
 
 // outcome tells apart what was not written, and what may or may not have been: whatever went wrong when the last statement, with
-// which the transaction is committed, was under way or the connection broke off. What the server says comes in order.
+// which the transaction is committed, was under way or the connection broke off. What the server says comes in order; how bad it
+// is, it says in its own language too, which is not looked at.
 func outcome(err error, last bool) error {
 	var pg *pgconn.PgError
 	switch {
-	case err == nil, pgconn.SafeToRetry(err), errors.As(err, &pg) && (!last || pg.Severity == "ERROR"):
+	case err == nil, pgconn.SafeToRetry(err), errors.As(err, &pg) && (!last || pg.SeverityUnlocalized == "ERROR"):
 		return err
 	}
 	return fmt.Errorf("%w: %w", store.ErrUnknown, err)
@@ -250,7 +251,7 @@ func gone(err error) bool {
 	if !errors.As(err, &pg) {
 		return true
 	}
-	return pg.Severity == "FATAL" || pg.Severity == "PANIC" || pg.Code == readOnly
+	return pg.SeverityUnlocalized != "ERROR" || pg.Code == readOnly
 }
 
 // readOnly is what a server says that is not the primary any more. Its connections are of no use.
