@@ -68,7 +68,7 @@ func (s *Store) Check(ctx context.Context) ([]store.Finding, error) {
 	if err != nil {
 		return nil, s.fault(ctx, "check", err)
 	}
-	err = s.look(ctx, func(ctx context.Context, c *pgxpool.Conn) error {
+	err = s.look(ctx, patience, func(ctx context.Context, c *pgxpool.Conn) error {
 		k.c = c
 		s.examine(ctx, k)
 		return nil

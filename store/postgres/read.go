@@ -96,7 +96,7 @@ func (s *Store) view(ctx context.Context, name string, f func(context.Context, *
 		return s.fault(ctx, name, err)
 	}
 	for range 2 {
-		if err = s.look(ctx, f); err == nil || !lost(err) || ctx.Err() != nil {
+		if err = s.look(ctx, patience, f); err == nil || !lost(err) || ctx.Err() != nil {
 			break
 		}
 		s.pool.Reset()
@@ -104,8 +104,9 @@ func (s *Store) view(ctx context.Context, name string, f func(context.Context, *
 	return s.fault(ctx, name, err)
 }
 
-func (s *Store) look(ctx context.Context, f func(context.Context, *pgxpool.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// look lends a connection for at most so long.
+func (s *Store) look(ctx context.Context, most time.Duration, f func(context.Context, *pgxpool.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	c, err := s.pool.Acquire(ctx)
 	if err != nil {

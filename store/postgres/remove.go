@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,33 +29,47 @@ WITH RECURSIVE them (n, id, depth) AS (
 	UNION SELECT r.n, r.id, m.depth + 1 FROM them m JOIN run r ON r.parent = m.id AND r.parent <> '' WHERE m.depth < 1000)
 SELECT n, id FROM (SELECT n, id, max(depth) AS depth FROM them GROUP BY n, id) t ORDER BY depth, n`
 	lockFamily = `SELECT n, ended FROM state WHERE n = ANY ($1::bigint[]) ORDER BY n FOR UPDATE`
-	keepRow    = `INSERT INTO deleted (id, tenant, person, at, row) SELECT id, tenant, person, clock(), $2 FROM run WHERE id = $1`
+	// takeTime is for what goes in one transaction, however much that is: what took too long once would take too long each time.
+	takeTime = `SET LOCAL statement_timeout = 0`
+	keepRow  = `INSERT INTO deleted (id, tenant, person, at, row) SELECT id, tenant, person, clock(), $2 FROM run WHERE id = $1`
 )
 
+// erasing is how long it may take to erase a run with its descendants.
+const erasing = time.Hour
+
 // Expire removes runs that have expired, each with its descendants, the youngest first: a pass that is cut off leaves no orphan.
+// Where others were faster with some of what it has found, it looks again.
 func (s *Store) Expire(ctx context.Context, most int) (n int, err error) {
-	var found []string
+	for more := true; more && err == nil && n < most; {
+		var found []string
+		found, err = s.expired(ctx, most-n)
+		more = len(found) == most-n
+		for _, id := range found {
+			if err != nil || n == most {
+				break
+			}
+			removed := 0
+			err = s.changeWithin(ctx, erasing, "expire", func(ctx context.Context, c *pgxpool.Conn) (err error) {
+				removed, err = s.expire(ctx, c, id, most-n)
+				return err
+			})
+			n += removed
+		}
+	}
+	return n, err
+}
+
+func (s *Store) expired(ctx context.Context, most int) (found []string, err error) {
 	err = s.change(ctx, "expire", func(ctx context.Context, c *pgxpool.Conn) (err error) {
 		if err := sweepUp(ctx, c); err != nil {
 			return err
 		}
-		found, err = collect(ctx, c, expiredRuns, []any{max(most, 0)}, func(rows pgx.Rows) (id string, err error) {
+		found, err = collect(ctx, c, expiredRuns, []any{most}, func(rows pgx.Rows) (id string, err error) {
 			return id, rows.Scan(text(&id))
 		})
 		return err
 	})
-	for _, id := range found {
-		if n >= most || err != nil {
-			break
-		}
-		removed := 0
-		err = s.change(ctx, "expire", func(ctx context.Context, c *pgxpool.Conn) (err error) {
-			removed, err = s.expire(ctx, c, id, most-n)
-			return err
-		})
-		n += removed
-	}
-	return n, err
+	return found, err
 }
 
 // expire removes up to most of a family. One that is gone, or in which somebody is alive again, is left alone.
@@ -71,7 +86,10 @@ func (s *Store) expire(ctx context.Context, c *pgxpool.Conn, id string, most int
 	slices.Reverse(f.ids)
 	count := min(len(f.ns), most)
 	f.ns, f.ids = f.ns[:count], f.ids[:count]
-	return count, s.erase(ctx, c, &pgx.Batch{}, f)
+	if err := s.erase(ctx, c, &pgx.Batch{}, f); err != nil {
+		return 0, err
+	}
+	return count, nil
 }
 
 // sweepUp removes what has run out and no run owns: the tables would only grow otherwise.
@@ -119,7 +137,7 @@ func (s *Store) erase(ctx context.Context, c *pgxpool.Conn, b *pgx.Batch, f *fam
 // that stream yields it after the run is gone, every other read is ErrNotFound. ErrNotFound if there is no such run, ErrStale if it
 // or a descendant has not ended.
 func (s *Store) Delete(ctx context.Context, run string, row []byte) error {
-	return s.change(ctx, "delete", func(ctx context.Context, c *pgxpool.Conn) error {
+	return s.changeWithin(ctx, erasing, "delete", func(ctx context.Context, c *pgxpool.Conn) error {
 		defer rollback(ctx, c)
 		f, err := lockedFamily(ctx, c, run)
 		if err != nil {
@@ -140,6 +158,7 @@ func lockedFamily(ctx context.Context, c *pgxpool.Conn, run string) (*family, er
 		b := &pgx.Batch{}
 		if was == nil {
 			b.Queue(begin)
+			b.Queue(takeTime)
 		} else {
 			b.Queue(lockFamily, was.ns).Query(each(func(rows pgx.Rows) error {
 				var n int64

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"pawl/store"
 )
 
@@ -99,6 +101,59 @@ func TestSweepUp(t *testing.T) {
 				t.Errorf("%v later: %d rows in %s, want %d", c.later, n, table, want)
 			}
 		}
+	}
+}
+
+// Some that remove what has expired at the same time say that there is no more only when there is none.
+func TestExpireTogether(t *testing.T) {
+	address := empty(t)
+	stores := []*Store{open(t, address, Options{}), open(t, address, Options{}), open(t, address, Options{})}
+	ctx := t.Context()
+	var ns []store.NewRun
+	const count, pass = 300, 50
+	for i := range count {
+		ns = append(ns, store.NewRun{ID: fmt.Sprint(i), Workflow: "w", Version: "1"})
+	}
+	must(t, stores[0].Create(ctx, ns...))
+	_, err := stores[0].pool.Exec(ctx, "UPDATE state SET ended = true, due = 0, ready = NULL, expires = 1")
+	must(t, err)
+	var removed atomic.Int64
+	var wg sync.WaitGroup
+	for _, s := range stores {
+		wg.Go(func() {
+			for n := pass; n == pass; removed.Add(int64(n)) {
+				var err error
+				if n, err = s.Expire(ctx, pass); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if left := stores[0].count(t, "run"); left != 0 || removed.Load() != count {
+		t.Errorf("%d were removed, %d are left", removed.Load(), left)
+	}
+}
+
+// What takes longer to be erased than a statement may take otherwise is erased all the same: it would never be.
+func TestErasesWhatTakesLong(t *testing.T) {
+	address := empty(t)
+	s := open(t, address+"&statement_timeout=500ms", Options{})
+	ctx := t.Context()
+	for _, id := range []string{"deleted", "expired"} {
+		must(t, s.Create(ctx, store.NewRun{ID: id, Add: []store.Row{{Stream: store.Audit}}}))
+		must(t, s.Apply(ctx, store.Change{Run: id, Epoch: claim(t, s, id).Epoch, Row: []byte("x"), End: true, Keep: time.Nanosecond}))
+	}
+	_, err := s.pool.Exec(ctx, `
+CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1); RETURN NULL; END';
+CREATE TRIGGER linger AFTER DELETE ON log EXECUTE FUNCTION linger()`, pgx.QueryExecModeSimpleProtocol)
+	must(t, err)
+	must(t, s.Delete(ctx, "deleted", nil))
+	if n, err := s.Expire(ctx, 10); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, err := s.pool.Exec(ctx, "SELECT pg_sleep(1)"); !coded(err, "57014") {
+		t.Errorf("and whoever uses the connection next may take long: %v", err)
 	}
 }
 

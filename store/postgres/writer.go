@@ -266,12 +266,16 @@ func lost(err error) bool {
 // change writes in a way of its own, beside the writers. It is tried again where others were in the way, and where a connection has
 // gone before anything was written.
 func (s *Store) change(ctx context.Context, name string, f func(context.Context, *pgxpool.Conn) error) error {
+	return s.changeWithin(ctx, patience, name, f)
+}
+
+func (s *Store) changeWithin(ctx context.Context, most time.Duration, name string, f func(context.Context, *pgxpool.Conn) error) error {
 	err := s.ready(ctx)
 	for i := 0; err == nil || i > 0 && i < tries && (again(err) || i == 1 && lost(err)) && ctx.Err() == nil; i++ {
 		if lost(err) {
 			s.pool.Reset()
 		}
-		if err = s.look(ctx, f); err == nil {
+		if err = s.look(ctx, most, f); err == nil {
 			return nil
 		}
 	}
