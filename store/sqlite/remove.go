@@ -4,19 +4,27 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"pawl/store"
 	"pawl/store/internal/rules"
 )
 
-// Expire removes runs that have expired.
+// slice is about how long a commit may remove runs, while all others wait for it. It removes at least one.
+const slice = 50 * time.Millisecond
+
+// Expire removes runs that have expired, in several commits where there is much to remove.
 func (s *Store) Expire(ctx context.Context, most int) (n int, err error) {
-	err = s.do(ctx, "expire", &op{run: func(t *tx) (err error) {
-		n, err = t.expire(max(most, 0))
-		return err
-	}})
-	if err != nil {
-		return 0, err
+	for more := true; more; {
+		removed := 0
+		err = s.do(ctx, "expire", &op{run: func(t *tx) (err error) {
+			removed, more, err = t.expire(max(most-n, 0))
+			return err
+		}})
+		if err != nil {
+			return n, err
+		}
+		n += removed
 	}
 	return n, nil
 }
@@ -37,15 +45,16 @@ WHERE l.expires <> 0 AND l.expires <= ? AND NOT EXISTS (
 	SELECT 1 FROM kin k JOIN lease a ON a.n = k.n WHERE a.ended = 0)
 ORDER BY l.expires LIMIT ?`
 
-func (t *tx) expire(most int) (removed int, err error) {
+// expire says too whether it has left some for another commit.
+func (t *tx) expire(most int) (removed int, more bool, err error) {
 	if err := t.sweepUp(); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	found, err := each(t, expiredRuns, []any{t.now, most}, func(scan func(...any) error) (r run, err error) {
 		return r, scan(&r.n, &r.id)
 	})
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	gone := map[int64]bool{}
 	for _, r := range found {
@@ -54,20 +63,23 @@ func (t *tx) expire(most int) (removed int, err error) {
 		}
 		kin, err := t.kin(r.n, r.id)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		for _, k := range kin {
 			if removed == most {
-				return removed, nil
+				return removed, false, nil
+			}
+			if removed > 0 && t.w.s.clock.now()-t.now > int64(slice) {
+				return removed, true, nil
 			}
 			if err := t.remove(&k); err != nil {
-				return 0, err
+				return 0, false, err
 			}
 			gone[k.n] = true
 			removed++
 		}
 	}
-	return removed, nil
+	return removed, false, nil
 }
 
 const insertGrave = `INSERT INTO grave (id, tenant, user, at, row) SELECT id, tenant, user, ?, ? FROM run WHERE n = ?`

@@ -113,6 +113,35 @@ func TestSweepUp(t *testing.T) {
 	}
 }
 
+// Where much has expired it is not removed in one commit: nobody else could write meanwhile, and leases would run out.
+func TestExpireLetsOthersWrite(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "x.db"), Options{})
+	ctx := t.Context()
+	const count = 5
+	for i := range count {
+		id := fmt.Sprint(i)
+		must(t, s.Create(ctx, store.NewRun{ID: id, Workflow: "w", Version: "1"}))
+		rs, _, err := s.Claim(ctx, store.Claim{Worker: "w", Run: id, Max: 1, Hold: time.Hour})
+		if err != nil || len(rs) != 1 {
+			t.Fatal(len(rs), err)
+		}
+		must(t, s.Apply(ctx, store.Change{Run: id, Epoch: rs[0].Epoch, Row: []byte("x"), End: true, Keep: time.Nanosecond}))
+	}
+	var n int
+	var more bool
+	must(t, s.do(ctx, "expire", &op{run: func(tx *tx) (err error) {
+		s.clock.ahead.Add(2 * int64(slice)) // as if so much time had passed since the commit was begun
+		n, more, err = tx.expire(count)
+		return err
+	}}))
+	if n != 1 || !more {
+		t.Errorf("%d were removed in one commit, more: %v", n, more)
+	}
+	if n, err := s.Expire(ctx, count); n != count-1 || err != nil {
+		t.Error(n, err)
+	}
+}
+
 func TestLaw(t *testing.T) { law(t, Options{}) }
 
 // The second driver is the same SQLite compiled in another way: what passes on both does not hang on one driver's manners.
