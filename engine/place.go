@@ -6,11 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"pawl"
 	"pawl/store"
 )
 
-// claim leases up to free due runs. A workflow whose runs in hand are limited comes first, one place and one run at a time:
-// the place is taken before the claim, so that no run is claimed only to be given back.
+// claim leases up to free due runs, in the order that the store has for all of them. A run of a workflow whose runs in hand are
+// limited needs a place, which is taken before: so no run is claimed only to be given back. While there is such a place only
+// one run is claimed at a time, as the next may be of the same workflow.
 func (w *worker) claim(ctx context.Context, free int) (rs []placed, next time.Duration, err error) {
 	next = -1
 	sooner := func(d time.Duration) {
@@ -18,23 +20,51 @@ func (w *worker) claim(ctx context.Context, free int) (rs []placed, next time.Du
 			next = d
 		}
 	}
-	for _, l := range w.e.limited {
-		got, d, err := w.claimLimited(ctx, l, free-len(rs))
-		rs = append(rs, got...)
+	places := map[string]store.Slot{} // by workflow
+	defer func() {
+		for _, p := range places {
+			w.e.vacate(p)
+		}
+	}()
+	var asked []limited // of which there may be more to claim
+	if free > 0 {
+		asked = w.e.limited
+	}
+	for {
+		c := w.wants(w.e.free, max(free-len(rs), 0))
+		var open []limited
+		for _, l := range asked {
+			d, err := w.place(ctx, l, places)
+			if err != nil {
+				return rs, next, err
+			}
+			if _, ok := places[l.name]; !ok {
+				sooner(d)
+				continue
+			}
+			open = append(open, l)
+			c.Kinds = append(slices.Clip(c.Kinds), l.kinds...)
+		}
+		if asked = open; len(open) > 0 {
+			c.Max = 1
+		}
+		got, d, err := w.e.store.Claim(ctx, c)
 		if err != nil {
 			return rs, next, err
 		}
-		sooner(d)
+		for _, r := range got {
+			rs = append(rs, placed{r, places[r.Workflow]})
+			delete(places, r.Workflow)
+		}
+		if len(open) == 0 || len(got) == 0 || len(rs) == free {
+			sooner(d)
+			return rs, next, nil
+		}
 	}
-	plain, d, err := w.e.store.Claim(ctx, store.Claim{Worker: w.id, Kinds: w.e.free, Serves: w.e.kinds, Root: w.root, Max: max(free-len(rs), 0), Hold: w.e.c.Lease})
-	if err != nil {
-		return rs, next, err
-	}
-	sooner(d)
-	for _, r := range plain {
-		rs = append(rs, placed{run: r})
-	}
-	return rs, next, nil
+}
+
+func (w *worker) wants(kinds []string, most int) store.Claim {
+	return store.Claim{Worker: w.id, Kinds: kinds, Serves: w.e.kinds, Root: w.root, Max: most, Hold: w.e.c.Lease}
 }
 
 // placed is a claimed run with the place that it holds among the runs of its workflow, if those are limited.
@@ -50,29 +80,26 @@ type limited struct {
 	max   int
 }
 
-// claimLimited looks whether a run is due before it takes a place: an idle worker writes nothing.
-func (w *worker) claimLimited(ctx context.Context, l limited, free int) (rs []placed, next time.Duration, err error) {
-	for len(rs) < free {
-		_, next, err := w.e.store.Claim(ctx, store.Claim{Worker: w.id, Kinds: l.kinds, Serves: w.e.kinds, Root: w.root, Hold: w.e.c.Lease})
-		if err != nil || next != 0 {
-			return rs, next, err
-		}
-		w.mu.Lock()
-		w.taken++
-		place := store.Slot{Limit: "workflow/" + l.name, Holder: fmt.Sprintf("%s/%d", w.id, w.taken), Max: l.max, Hold: w.e.c.Lease}
-		w.mu.Unlock()
-		d, err := w.e.store.Take(ctx, place)
-		if err != nil || d > 0 {
-			return rs, d, err
-		}
-		got, _, err := w.e.store.Claim(ctx, store.Claim{Worker: w.id, Kinds: l.kinds, Serves: w.e.kinds, Root: w.root, Max: 1, Hold: w.e.c.Lease})
-		if err != nil || len(got) == 0 { // another worker was faster
-			w.e.vacate(place)
-			return rs, 0, err
-		}
-		rs = append(rs, placed{got[0], place})
+// place sees to it that there is a place for a workflow of which a run is due; else it says how long to wait before asking again. It
+// looks before it takes one: an idle worker writes nothing.
+func (w *worker) place(ctx context.Context, l limited, places map[string]store.Slot) (time.Duration, error) {
+	if _, ok := places[l.name]; ok {
+		return 0, nil
 	}
-	return rs, 0, nil
+	_, next, err := w.e.store.Claim(ctx, w.wants(l.kinds, 0))
+	if err != nil || next != 0 {
+		return next, err
+	}
+	w.mu.Lock()
+	w.taken++
+	p := store.Slot{Limit: "workflow/" + l.name, Holder: fmt.Sprintf("%s/%d", w.id, w.taken), Max: l.max, Hold: w.e.c.Lease}
+	w.mu.Unlock()
+	wait, err := w.e.store.Take(ctx, p)
+	if err != nil || wait > 0 {
+		return wait, err
+	}
+	places[l.name] = p
+	return 0, nil
 }
 
 // vacate gives a place back. Where the store does not take it, the place is forgotten after a lease.
@@ -83,19 +110,29 @@ func (e *Engine) vacate(p store.Slot) {
 	e.c.Trace.fault("give a place in "+p.Limit, e.store.Give(context.Background(), p.Limit, p.Holder))
 }
 
-// keepPlaces renews the places of the runs in hand, as their leases are renewed.
+// keepPlaces renews the places of the runs in hand, as their leases are renewed. Where one was forgotten, since the process or the
+// store stood still, and another run has it by now, the run is given back.
 func (w *worker) keepPlaces(ctx context.Context) {
+	var hands []*hand
 	w.mu.Lock()
-	var places []store.Slot
 	for _, h := range w.hands {
 		if h.place.Limit != "" {
-			places = append(places, h.place)
+			hands = append(hands, h)
 		}
 	}
 	w.mu.Unlock()
-	for _, p := range places {
-		if _, err := w.e.store.Take(ctx, p); err != nil && ctx.Err() == nil {
-			w.e.c.Trace.fault("keep a place in "+p.Limit, err)
+	for _, h := range hands {
+		wait, err := w.e.store.Take(ctx, h.place)
+		w.mu.Lock()
+		gone := w.hands[h.run.ID] != h
+		w.mu.Unlock()
+		switch {
+		case gone: // it may have given its place back before this took it again
+			w.e.vacate(h.place)
+		case err == nil && wait > 0:
+			h.interrupt(pawl.ErrDrained)
+		case err != nil && ctx.Err() == nil:
+			w.e.c.Trace.fault("keep a place in "+h.place.Limit, err)
 		}
 	}
 }

@@ -308,6 +308,7 @@ func (w *worker) keep(ctx context.Context) {
 		case time.Since(last) >= w.e.c.Renew:
 			w.renew(ctx)
 			last = time.Now()
+			w.keepPlaces(ctx)
 		default:
 			w.look(ctx)
 		}
@@ -342,7 +343,6 @@ func (w *worker) renew(ctx context.Context) {
 		hands[h.run.ID] = h
 	}
 	w.mu.Unlock()
-	w.keepPlaces(ctx)
 	asked := time.Now()
 	held, err := w.e.store.Renew(ctx, w.id, ls, w.e.c.Lease)
 	if err != nil {
