@@ -8,8 +8,10 @@ package schema
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -34,6 +36,9 @@ func Compile(schema []byte) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if faults := beyond(doc, nil, nil); len(faults) > 0 {
+		return nil, errors.New(Text(faults))
+	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(jsonschema.SchemeURLLoader{})
 	if err := c.AddResource("mem:///schema.json", doc); err != nil {
@@ -55,8 +60,11 @@ type Fault struct {
 }
 
 // Faults are all ways in which a value does not fit, in a fixed order, none if it does. The value is of the types of encoding/json, with numbers as
-// json.Number.
+// json.Number. A number that is none as a float64 fits nowhere: what reads it next would take infinity, or zero.
 func (s *Schema) Faults(value any) ([]Fault, error) {
+	if faults := beyond(value, nil, nil); len(faults) > 0 { // the validator panics at some of them
+		return ordered(faults), nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.s.Validate(value)
@@ -64,9 +72,48 @@ func (s *Schema) Faults(value any) ([]Fault, error) {
 	if !ok {
 		return nil, err
 	}
-	faults := leaves(bad, nil)
+	return ordered(leaves(bad, nil)), nil
+}
+
+func ordered(faults []Fault) []Fault {
 	slices.SortFunc(faults, func(a, b Fault) int { return cmp.Or(slices.Compare(a.At, b.At), strings.Compare(a.Text, b.Text)) })
-	return faults, nil
+	return faults
+}
+
+// beyond adds a fault for each number that no float64 holds.
+func beyond(value any, at []string, out []Fault) []Fault {
+	switch v := value.(type) {
+	case json.Number:
+		mantissa, _, _ := strings.Cut(strings.ToLower(v.String()), "e")
+		if f, err := v.Float64(); err != nil || f == 0 && strings.ContainsAny(mantissa, "123456789") {
+			out = append(out, fault(at, "the number "+shortened(v.String())+" is out of range"))
+		}
+	case []any:
+		for i, e := range v {
+			out = beyond(e, append(at, strconv.Itoa(i)), out)
+		}
+	case map[string]any:
+		for k, e := range v {
+			out = beyond(e, append(at, k), out)
+		}
+	}
+	return out
+}
+
+// fault is one at a place, which its text names.
+func fault(at []string, text string) Fault {
+	if len(at) > 0 {
+		text = "." + strings.Join(at, ".") + ": " + text
+	}
+	return Fault{At: slices.Clone(at), Text: text}
+}
+
+// shortened is a number that may be of any length.
+func shortened(n string) string {
+	if len(n) > 40 {
+		return n[:40] + "…"
+	}
+	return n
 }
 
 // Check says every way in which JSON does not fit, naming the fields.
@@ -99,10 +146,7 @@ func leaves(e *jsonschema.ValidationError, out []Fault) []Fault {
 		if k, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
 			slices.Sort(k.Properties)
 		}
-		f := Fault{At: slices.Clone(e.InstanceLocation), Text: e.ErrorKind.LocalizedString(message.NewPrinter(language.English))}
-		if len(f.At) > 0 {
-			f.Text = "." + strings.Join(f.At, ".") + ": " + f.Text
-		}
+		f := fault(e.InstanceLocation, e.ErrorKind.LocalizedString(message.NewPrinter(language.English)))
 		switch k := e.ErrorKind.(type) {
 		case *kind.Type:
 			f.Types = k.Want

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/big"
 	"regexp"
 	"slices"
@@ -38,11 +37,7 @@ func strict(text string) (reading, error) {
 	if err := d.Decode(&r.value); err != nil {
 		return reading{}, err
 	}
-	err := codec.Check(data)
-	if err == nil {
-		err = finite(r.value)
-	}
-	if err != nil {
+	if err := codec.Check(data); err != nil {
 		r.doubt = err.Error()
 	}
 	return r, nil
@@ -95,39 +90,6 @@ func escaped(b []byte) rune {
 		return -1
 	}
 	return rune(n)
-}
-
-// finite refuses numbers that are none as a float64: what reads them next would take infinity, or zero.
-func finite(v any) error {
-	switch v := v.(type) {
-	case json.Number:
-		f, err := v.Float64()
-		if err != nil || f == 0 && strings.ContainsAny(mantissa(v), "123456789") {
-			return fmt.Errorf("the number %s is out of range", clip(v.String(), 40))
-		}
-	case []any:
-		for _, e := range v {
-			if err := finite(e); err != nil {
-				return err
-			}
-		}
-	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			if err := finite(v[k]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// mantissa is a number without its exponent.
-func mantissa(n json.Number) string {
-	s := n.String()
-	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		s = s[:i]
-	}
-	return s
 }
 
 // maxFound is how many values a text may have that one is looked for in.
