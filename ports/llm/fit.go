@@ -14,8 +14,9 @@ import (
 // maxRounds bounds the rounds of changes: parts of a schema may want different things of one text.
 const maxRounds = 3
 
-// fit checks what was read against a schema. Two kinds of fault are mended, and recorded, because what was meant is not in doubt:
-// where a number is wanted, a text that is one or one in percent; where a few words are allowed, one of them in another case.
+// fit checks what was read against a schema. Three kinds of fault are mended, and recorded, because what was meant is not in doubt:
+// where a number is wanted, a text that is one or one in percent; where a few words are allowed, one of them in another case; and
+// null for a key that need not be there (see Format).
 // In anything else what does not fit is returned, as is what makes the value doubtful.
 func fit(s *schema.Schema, r reading) (reading, string, error) {
 	r.changes = slices.Clone(r.changes)
@@ -30,6 +31,11 @@ func fit(s *schema.Schema, r reading) (reading, string, error) {
 				break
 			}
 			old, ok := at(&r.value, f.At, nil)
+			if ok && old == nil && remove(&r.value, f.At) {
+				changed = true
+				r.changes = append(r.changes, place(f.At)+": null taken as not there")
+				continue
+			}
 			text, isText := old.(string)
 			if !ok || !isText {
 				continue
@@ -106,6 +112,18 @@ func at(v *any, way []string, put any) (old any, ok bool) {
 		return at(&in[i], way[1:], put)
 	}
 	return nil, false
+}
+
+// remove takes a key out of its object.
+func remove(v *any, way []string) bool {
+	last := len(way) - 1
+	if last < 0 {
+		return false
+	}
+	in, _ := at(v, way[:last], nil)
+	fields, ok := in.(map[string]any)
+	delete(fields, way[last])
+	return ok
 }
 
 func place(way []string) string {

@@ -208,6 +208,7 @@ func TestStructuredTakes(t *testing.T) {
 		`{"category":"email","confidence":"85%"}`:                                        "{EMAIL 0.85 0 [] []}",
 		`{"category":"JIRA","confidence":1,"votes":"3","tags":["a","B","b","A"]}`:        "{JIRA 1 3 [a B b a] []}",
 		`{"category":"JIRA","confidence":0.5,"parts":[{"score":"25"}]}`:                  "{JIRA 0.5 0 [] [{25}]}",
+		`{"category":"JIRA","confidence":1,"votes":null,"tags":null,"parts":null}`:       "{JIRA 1 0 [] []}", // as strict providers are told
 		`Twice {"category":"JIRA","confidence":1} is {"confidence":1,"category":"JIRA"}`: "{JIRA 1 0 [] []}",
 		`Not {"category":"PAPER","confidence":1} but {"confidence":1,"category":"JIRA"}`: "{JIRA 1 0 [] []}",
 	} {
@@ -232,6 +233,10 @@ func TestStructuredAsksAgain(t *testing.T) {
 		`{"category":"E-mail ","confidence":1}`:                                                       ".category: value must be one of 'EMAIL', 'JIRA'",
 		`{"category":"JIRA","confidence":"high"}`:                                                     ".confidence: got string, want number",
 		`{"category":"JIRA","confidence":85}`:                                                         ".confidence: maximum: got 85, want 1",
+		`{"category":null,"confidence":1}`:                                                            "missing property 'category'",
+		`{"category":"JIRA","confidence":1,"tags":[null]}`:                                            ".tags.0: ",
+		`{"category":"JIRA","confidence":1e2000000}`:                                                  ".confidence: the number 1e2000000 is out of range",
+		`{"category":"JIRA","confidence":"-1e-999"}`:                                                  ".confidence: the number -1e-999 is out of range",
 		`{"category":"JIRA","confidence":1,"votes":"1.5"}`:                                            ".votes: got number, want integer",
 		`{"category":"JIRA","confidence":1,"votes":99999999999999999999}`:                             "votes",
 		`{"category":"JIRA","confidence":1,"tags":["ß"]}`:                                             ".tags.0: value must be one of 'a', 'b', 'B'",
