@@ -3,6 +3,7 @@ package llm
 import (
 	"cmp"
 	"context"
+	"math"
 
 	"pawl"
 )
@@ -44,8 +45,12 @@ func (p Price) most(r Request) int64 {
 	return cmp.Or(int64(r.MaxTokens), p.MaxOutput, defaultOutput)
 }
 
-// million is n tokens at a price for a million, rounded up.
+// million is n tokens at a price for a million, rounded up; at most the sum of which several can be added.
 func million(n int64, price pawl.USD) pawl.USD {
+	const most = math.MaxInt64 / 4
+	if price > 0 && n > (most-999_999)/int64(price) { // such as no provider means
+		return most
+	}
 	return (pawl.USD(n)*price + 999_999) / 1_000_000
 }
 
@@ -106,7 +111,7 @@ func (m metered) attempt(ctx context.Context, r Request, ask func(Request) (Resp
 	}
 	resp, err := ask(r)
 	switch {
-	case err == nil && resp.Usage != (Usage{}):
+	case err == nil && (resp.Usage.Input > 0 || resp.Usage.Output > 0):
 		settle(m.price.Cost(resp.Usage))
 		pawl.Annotate(ctx, "cost_usd", m.price.Cost(resp.Usage).String())
 	case refusedUnread(Code(err)):

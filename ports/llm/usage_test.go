@@ -3,6 +3,7 @@ package llm_test
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"pawl"
@@ -25,7 +26,7 @@ func (s silent) Stream(ctx context.Context, r llm.Request, _ func(llm.Delta)) (l
 // TestUnknownUsage: what a provider does not count is charged as it was held, and is not free.
 func TestUnknownUsage(t *testing.T) {
 	t.Parallel()
-	for usage, fits := range map[llm.Usage]bool{{}: false, {Input: 1, Output: 1}: true} {
+	for usage, fits := range map[llm.Usage]bool{{}: false, {Input: -1, Output: -1}: false, {Output: math.MaxInt64}: false, {Input: 1, Output: 1}: true} {
 		m := llm.Metered(silent{usage}, llm.Price{Output: pawl.Dollars(1)}) // a hold of 600,000 tokens is 0.60 dollars
 		g := pawl.New[int, int, int]("twice", pawl.Options{Version: "1", Cost: pawl.Dollars(1), Budget: pawl.Budget{llm.MeterCalls: 9}})
 		ask := g.Node("ask", func(ctx context.Context, n int) (int, error) {
@@ -57,6 +58,7 @@ func TestCost(t *testing.T) {
 		{Input: -5, Cached: -5, Output: -5}:  0,
 		{Input: 5, Cached: 9}:                9,
 		{}:                                   0,
+		{Input: math.MaxInt64, Cached: math.MaxInt64, Output: math.MaxInt64}: math.MaxInt64 / 4 * 2, // counted by nobody; and yet not below nothing
 	} {
 		if got := p.Cost(u); got != want {
 			t.Errorf("%+v: %d, want %d", u, got, want)
