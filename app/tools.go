@@ -69,6 +69,7 @@ var variable = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 // config is the server with its variables put in.
 func (s toolServer) config(name string, env func(string) string) (mcp.Config, error) {
 	var fault error
+	var secrets []string
 	put := func(text string) string {
 		return variable.ReplaceAllStringFunc(text, func(v string) string {
 			v = v[2 : len(v)-1]
@@ -81,6 +82,9 @@ func (s toolServer) config(name string, env func(string) string) (mcp.Config, er
 			}
 			if value == "" && fault == nil {
 				fault = fmt.Errorf("the variable %s is not set", v)
+			}
+			if !slices.Contains(inherited, v) {
+				secrets = append(secrets, value)
 			}
 			return value
 		})
@@ -114,7 +118,7 @@ func (s toolServer) config(name string, env func(string) string) (mcp.Config, er
 	if u, err := url.Parse(c.URL); s.URL != "" && fault == nil && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
 		return c, fmt.Errorf("url: want an address that begins with http:// or https://")
 	}
-	for text, d := range map[string]*time.Duration{s.Start: &c.Start, s.Timeout: &c.Timeout} {
+	for d, text := range map[*time.Duration]string{&c.Start: s.Start, &c.Timeout: s.Timeout} {
 		if text == "" {
 			continue
 		}
@@ -123,6 +127,7 @@ func (s toolServer) config(name string, env func(string) string) (mcp.Config, er
 			return c, fmt.Errorf("%s is no time such as 30s", shortened(text))
 		}
 	}
+	c.Secrets = secrets
 	return c, fault
 }
 

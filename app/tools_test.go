@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"pawl"
 	"pawl/ports/llm"
@@ -125,6 +127,47 @@ func TestToolsInDoctor(t *testing.T) {
 	}
 	if got := s.want(0, "run", "hello", "x"); strings.Contains(got.err, "files") {
 		t.Errorf("a run that needs no tools has started one: %s", got.err)
+	}
+}
+
+// TestToolsTimes: a start and a call may have the same time.
+func TestToolsTimes(t *testing.T) {
+	t.Parallel()
+	all, err := readTools([]byte(`{"a":{"command":"x","start":"9s","timeout":"9s"},"b":{"command":"x","start":"1s","timeout":"2s"},"c":{"command":"x","timeout":"2s"}}`),
+		func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][2]time.Duration{"a": {9 * time.Second, 9 * time.Second}, "b": {time.Second, 2 * time.Second}, "c": {0, 2 * time.Second}} {
+		if c := all[name].conf; c.Start != want[0] || c.Timeout != want[1] {
+			t.Errorf("%s: start %s, timeout %s", name, c.Start, c.Timeout)
+		}
+	}
+}
+
+// TestToolsKeepSecrets: what a server of tools that dies says of its secrets stands nowhere.
+func TestToolsKeepSecrets(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip(err)
+	}
+	s := configured(t, `{"files":{"command":"sh","args":["-c","echo key $KEY; echo no $KEY here >&2; sleep .2; exit 3"],"env":{"KEY":"${SERVER_KEY}","AT":"${HOME}"}}}`)
+	s.env = append(s.env, "SERVER_KEY=canary-8Xk/q", "HOME=/exit status")
+	got := s.run("run", "assistant", `{"id":"1","name":"files_read","arguments":{}}`)
+	all := got.out + got.err + s.run("doctor", "--json").out
+	if !strings.Contains(all, "no **** here") || !strings.Contains(all, "exit status 3") { // HOME is no secret
+		t.Errorf("what it said is not told: %s", all)
+	}
+	err := filepath.WalkDir(s.dir, func(name string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			var b []byte
+			b, err = os.ReadFile(name)
+			all += string(b)
+		}
+		return err
+	})
+	if err != nil || strings.Contains(all, "canary") {
+		t.Errorf("the key is told: %v", err)
 	}
 }
 

@@ -229,14 +229,20 @@ func plain(err error) error {
 	return err
 }
 
-// mask hides the secrets in a text. Very short ones are no secrets, and would hide half of every text.
-func (c *Client) mask(text string) string {
-	for _, s := range c.Secrets {
+func (c *Client) mask(text string) string { return Mask(text, c.Secrets) }
+
+// Mask hides secrets in a text, also as they stand in addresses and in JSON. Very short ones are no secrets, and would hide half of
+// every text.
+func Mask(text string, secrets []string) string {
+	for _, s := range secrets {
 		if len(s) < 4 {
 			continue
 		}
-		text = strings.ReplaceAll(text, s, "****")
-		text = strings.ReplaceAll(text, url.QueryEscape(s), "****")
+		quoted, _ := json.Marshal(s) // a text
+		inner := string(quoted[1 : len(quoted)-1])
+		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s), inner, strings.ReplaceAll(inner, "/", `\/`)} {
+			text = strings.ReplaceAll(text, form, "****")
+		}
 	}
 	return text
 }

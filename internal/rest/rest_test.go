@@ -73,7 +73,7 @@ func TestSecrets(t *testing.T) {
 	for status, code := range map[int]string{401: "", 200: pawl.CodeUnavailable} {
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(status)
-			fmt.Fprintf(w, "your key canary/+key, ?key=canary%%2F%%2Bkey is\n\tnot %s", strings.Repeat("very ", 10_000))
+			fmt.Fprintf(w, `your key canary/+key, ?key=canary%%2F%%2Bkey, /canary%%2F+key or {"key":"canary\/+key"} is`+"\n\tnot %s", strings.Repeat("very ", 10_000))
 		})
 		_, err := c.Post(t.Context(), "/a", struct{}{})
 		if e := wants(t, err, code, status); strings.ContainsAny(e.Text, "\n\t") || len(e.Text) > 2000 || !strings.Contains(e.Text, "your key ****") {

@@ -85,6 +85,11 @@ func serve(mode string) {
 	case "exits at once":
 		fmt.Fprintln(os.Stderr, "the key is missing")
 		os.Exit(4)
+	case "tells its key":
+		fmt.Println("the key " + os.Getenv("KEY"))
+		fmt.Fprintln(os.Stderr, strings.Repeat("?", 4000), "the key", os.Getenv("KEY"), "is wrong", strings.Repeat(".", 480))
+		time.Sleep(100 * time.Millisecond) // the first line is read
+		os.Exit(4)
 	case "is deaf":
 		time.Sleep(time.Hour)
 	case "prints noise":

@@ -20,5 +20,7 @@
 // A call that was sent and had no answer may have been carried out. It is retryable only where the server marks the tool as
 // read-only or idempotent. The key of the call in the run goes along as _meta "pawl/idempotencyKey", for servers that know it.
 //
+// What a server says when it fails goes into errors without Config.Secrets. What a tool answers is data, and stays as it is.
+//
 // Start reading at Config and Open, then Server.Call, session.go (how a server is started again) and stdio.go.
 package mcp

@@ -88,23 +88,23 @@ func (s *Server) fault(ctx, timed context.Context, op string, m *mark, err error
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return pawl.Permanent(coded(pawl.CodeForbidden, fmt.Sprintf("it does not let us in (%d)", status), nil))
 	case reply != nil && reply.Code == jsonrpc.CodeInvalidParams: // no such tool, or arguments that it does not take
-		return &saying{tools.Cut(reply.Message, s.conf.MaxResult)}
+		return &saying{tools.Cut(s.conf.mask(reply.Message), s.conf.MaxResult)}
 	case reply != nil:
-		return pawl.Permanent(coded(tools.CodeProtocol, tools.Cut(fmt.Sprintf("error %d: %s", reply.Code, reply.Message), 1000), nil))
+		return pawl.Permanent(coded(tools.CodeProtocol, tools.Cut(s.conf.mask(fmt.Sprintf("error %d: %s", reply.Code, reply.Message)), 1000), nil))
 	case errors.As(err, &own):
 		return err
 	case errors.Is(err, sdk.ErrSessionMissing), status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
-		return coded(pawl.CodeUnavailable, plain(err), errUnread)
+		return coded(pawl.CodeUnavailable, s.plain(err), errUnread)
 	}
-	return coded(pawl.CodeUnavailable, plain(err)+s.why(), nil)
+	return coded(pawl.CodeUnavailable, s.plain(err)+s.why(), nil)
 }
 
-// plain is an error's text without the address, which may have a secret in it.
-func plain(err error) string {
+// plain is an error's text without secrets, and so without the address, which may have one in it.
+func (s *Server) plain(err error) string {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
-	return tools.Cut(err.Error(), 1000)
+	return tools.Cut(s.conf.mask(err.Error()), 1000)
 }
 
 // why is what is known of the end of the session that there is.
@@ -119,7 +119,7 @@ func (s *Server) why() string {
 
 // startFault is the error of a server that could not be started. Nothing was asked of it.
 func (s *Server) startFault(ctx context.Context, m *mark, l link, err error) error {
-	text := plain(err)
+	text := s.plain(err)
 	code := pawl.CodeUnavailable
 	switch status := m.status.Load(); {
 	case ctx.Err() != nil:

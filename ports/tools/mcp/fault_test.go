@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -339,6 +340,47 @@ func TestHTTPRefusals(t *testing.T) {
 	}
 	if elsewhere.Load() {
 		t.Error("a redirect was followed")
+	}
+}
+
+// TestFaultTellsItsKey: what a server says of its secrets is not told on, also where it is cut in the middle of one.
+func TestFaultTellsItsKey(t *testing.T) {
+	const key = "canary/+0123456789"
+	var mu sync.Mutex
+	var lines []string
+	tell := func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines = append(lines, line)
+	}
+	s := process(t, "tells its key", "", func(c *mcp.Config) {
+		c.Env, c.Secrets, c.Log, c.Warn = append(c.Env, "KEY="+key), []string{key}, tell, tell
+	})
+	err := fails(t, s, call("echo", `{}`), pawl.CodeUnavailable, "is wrong", "exit status 4")
+	mu.Lock()
+	defer mu.Unlock()
+	said := strings.Join(lines, "\n")
+	if strings.Contains(said+err.Error(), "canary") || strings.Contains(err.Error(), "0123456789") {
+		t.Errorf("the key is told: %v\n%.200s", err, said)
+	}
+	if !strings.Contains(said, "the key ****") {
+		t.Errorf("no line of it is told: this shows nothing: %.200s", said)
+	}
+
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct{ ID json.RawMessage }
+		_ = json.NewDecoder(r.Body).Decode(&asked)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no %s"}}`, asked.ID, r.Header.Get("X-Key"))
+	}))
+	defer refuses.Close()
+	site, err := mcp.Open(mcp.Config{Name: "site", URL: refuses.URL, Header: http.Header{"X-Key": {key}}, Secrets: []string{key}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer site.Close()
+	if _, err := site.Call(t.Context(), call("echo", `{}`)); err == nil || !strings.Contains(err.Error(), "no ****") {
+		t.Error(err)
 	}
 }
 

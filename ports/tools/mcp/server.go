@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pawl"
+	"pawl/internal/rest"
 	"pawl/ports/llm"
 	"pawl/ports/tools"
 )
@@ -26,6 +27,8 @@ type Config struct {
 
 	URL    string
 	Header http.Header // of every request
+
+	Secrets []string // what no error and no line may tell; what a tool answers stays as it is
 
 	Start     time.Duration // how long it may take to start; 0: 30 s
 	Timeout   time.Duration // of a call or a list, a start before it included; 0: 60 s
@@ -85,9 +88,13 @@ func Open(c Config) (*Server, error) {
 	if c.Warn == nil {
 		c.Warn = func(string) {}
 	}
+	log, warn := c.Log, c.Warn
+	c.Log, c.Warn = func(line string) { log(c.mask(line)) }, func(line string) { warn(c.mask(line)) }
 	life, end := context.WithCancel(context.Background())
 	return &Server{conf: c, life: life, end: end}, nil
 }
+
+func (c *Config) mask(text string) string { return rest.Mask(text, c.Secrets) }
 
 func invalid(format string, a ...any) error {
 	return &pawl.Error{Code: pawl.CodeInvalid, Op: "open", Text: fmt.Sprintf(format, a...)}

@@ -51,7 +51,7 @@ var (
 
 func newProgram(c *Config) *program {
 	return &program{conf: c, ending: make(chan struct{}), gone: make(chan struct{}), incoming: make(chan read), writing: make(chan struct{}, 1),
-		spoken: &tail{tell: c.Log}}
+		spoken: &tail{conf: c}}
 }
 
 // Connect starts the process.
@@ -222,7 +222,7 @@ func (p *program) why() string {
 
 // tail is what a process writes to standard error: told by the line, and kept by its end.
 type tail struct {
-	tell func(line string)
+	conf *Config
 
 	mu   sync.Mutex
 	kept []byte
@@ -230,7 +230,7 @@ type tail struct {
 }
 
 const (
-	keptTail = 500
+	keptTail = 500 // of keptLine bytes, without secrets: one that was cut could not be found
 	keptLine = 4 << 10
 )
 
@@ -238,12 +238,12 @@ func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, b...)
-	t.kept = t.kept[max(0, len(t.kept)-keptTail):]
+	t.kept = t.kept[max(0, len(t.kept)-keptLine):]
 	for rest := b; len(rest) > 0; {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
 		t.line = append(t.line, line[:min(len(line), keptLine-len(t.line))]...)
 		if rest = after; whole {
-			t.tell(string(t.line))
+			t.conf.Log(string(t.line))
 			t.line = t.line[:0]
 		}
 	}
@@ -253,5 +253,6 @@ func (t *tail) Write(b []byte) (int, error) {
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.ToValidUTF8(strings.Join(strings.Fields(string(t.kept)), " "), "")
+	said := t.conf.mask(string(t.kept))
+	return strings.ToValidUTF8(strings.Join(strings.Fields(said[max(0, len(said)-keptTail):]), " "), "")
 }
