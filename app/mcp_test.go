@@ -74,7 +74,7 @@ type seen struct {
 type args = map[string]any
 
 // call calls a tool that answers, marked as an error or not.
-func (h *host) call(name string, a args, failed bool, meta ...any) (out seen) {
+func (h *host) call(name string, a any, failed bool, meta ...any) (out seen) {
 	h.Helper()
 	p := &sdk.CallToolParams{Name: name, Arguments: a, Meta: sdk.Meta{}}
 	for i := 0; i+1 < len(meta); i += 2 {
@@ -173,7 +173,7 @@ func (h *host) refuses() {
 	h.Helper()
 	for _, c := range []struct {
 		name string
-		args args
+		args any
 		code string
 		says string
 	}{
@@ -189,6 +189,10 @@ func (h *host) refuses() {
 		{"run_answer", args{"run": "nowhere", "question": "q", "answer": 1}, "not_found", ""},
 		{"run_answer", args{"run": "nowhere"}, "invalid", "answer"},
 		{"run_list", args{"status": 1}, "invalid", ""},
+		{"run_cancel", json.RawMessage(`{"run":"nowhere","run":"there"}`), "invalid", `"run" stands twice`}, // two readers would end two runs
+		{"run_answer", json.RawMessage(`{"run":"nowhere","question":"q","answer":false,"Answer":true}`), "invalid", "differ only by case"},
+		{"number", json.RawMessage(`{"input":7,"input":8}`), "invalid", `"input" stands twice`},
+		{"hello", json.RawMessage(`{"name":"x","name":"y"}`), "invalid", `"name" stands twice`},
 	} {
 		got := h.call(c.name, c.args, true)
 		if got.Error == nil || got.Error.Code != c.code || !strings.Contains(got.Error.Text, c.says) {

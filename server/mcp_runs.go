@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"pawl"
+	"pawl/internal/codec"
 )
 
 // desk is where one client's calls are answered.
@@ -122,15 +122,13 @@ func object(fields map[string]json.RawMessage, required ...string) json.RawMessa
 	return raw
 }
 
-// arguments reads a call's arguments, and refuses what is not known.
+// arguments reads a call's arguments, and refuses what is not known, or said twice.
 func arguments(r *sdk.CallToolRequest, into any) error {
 	raw := r.Params.Arguments
 	if len(raw) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
+	if err := codec.Strict(raw, into); err != nil {
 		return invalid("arguments: " + err.Error())
 	}
 	return nil
