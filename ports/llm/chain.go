@@ -16,20 +16,34 @@ func Chain(first Model, others ...Model) Model {
 	if len(others) == 0 {
 		return first
 	}
-	return chain{append([]Model{first}, others...)}
+	return chain{models: append([]Model{first}, others...)}
 }
 
-type chain struct{ models []Model }
+type chain struct {
+	models []Model
+	each   time.Duration // that a model has; 0: what its context has
+}
+
+// timed is a model whose every model has a time of its own, so that one that says nothing leaves the next one its own, and the time
+// that all of them have.
+func timed(m Model, each time.Duration) (Model, time.Duration) {
+	c, ok := m.(chain)
+	if !ok {
+		return m, each
+	}
+	c.each = each
+	return c, each * time.Duration(len(c.models))
+}
 
 func (c chain) Ref() Ref { return c.models[0].Ref() }
 
 func (c chain) Generate(ctx context.Context, r Request) (Response, error) {
-	return c.try(ctx, r, func(m Model) (Response, error) { return m.Generate(ctx, r) })
+	return c.try(ctx, r, func(ctx context.Context, m Model) (Response, error) { return m.Generate(ctx, r) })
 }
 
 func (c chain) Stream(ctx context.Context, r Request, tell func(Delta)) (Response, error) {
 	told := false
-	return c.try(ctx, r, func(m Model) (Response, error) {
+	return c.try(ctx, r, func(ctx context.Context, m Model) (Response, error) {
 		if told {
 			tell(Delta{Void: true})
 		}
@@ -40,10 +54,15 @@ func (c chain) Stream(ctx context.Context, r Request, tell func(Delta)) (Respons
 	})
 }
 
-func (c chain) try(ctx context.Context, r Request, ask func(Model) (Response, error)) (Response, error) {
+func (c chain) try(ctx context.Context, r Request, ask func(context.Context, Model) (Response, error)) (Response, error) {
 	var failed []error
 	for _, m := range c.models {
-		resp, err := ask(m)
+		in, stop := ctx, func() {}
+		if c.each > 0 {
+			in, stop = context.WithTimeout(ctx, c.each)
+		}
+		resp, err := ask(in, m)
+		stop()
 		if err == nil {
 			err = sound(m.Ref(), r, &resp)
 		}

@@ -123,3 +123,18 @@ func TestChainIsRecorded(t *testing.T) {
 		}
 	}
 }
+
+// TestChainsModelsHaveTheirOwnTime: one that says nothing leaves the next one its own, and is asked first again at the next try.
+func TestChainsModelsHaveTheirOwnTime(t *testing.T) {
+	silent := llmtest.Turn{Hang: true}
+	for _, deltas := range []string{"", "text"} {
+		first, second := named("first", silent, silent), named("second", silent, llmtest.Say("hi"))
+		r := pawltest.Run(t, single(func(ctx context.Context, _ string) (string, error) {
+			resp, err := llm.Generate(ctx, "g", llm.Chain(first, second), question, llm.Options{Timeout: 30 * time.Second, Deltas: deltas})
+			return resp.From.String(), err
+		}), "", pawltest.Script{})
+		if r.Output != "second/m" || len(first.Requests()) != 2 || len(second.Requests()) != 2 {
+			t.Errorf("%s, asked %d and %d times, %v", r.Output, len(first.Requests()), len(second.Requests()), r.Run.Err)
+		}
+	}
+}

@@ -20,20 +20,20 @@ type Options struct {
 	// Retry is how the call is tried again, each time at the whole chain; the zero value: twice, after 1 s and 4 s, or when the provider
 	// says. Max -1: not by itself, so that the node's retries count.
 	Retry   pawl.Retry
-	Timeout time.Duration // of one try; 0: 2 minutes
+	Timeout time.Duration // of one try, for each model of a chain; 0: 2 minutes
 	Limit   string        // name of a limit that all workers share, which the engine must have; empty: none
 	// Deltas is the type of the passing events that carry the text as it is written; empty: it is not streamed.
 	Deltas string
 }
 
-func (o Options) call(m Model, r Request) pawl.CallOptions {
+func (o Options) filled() Options {
 	if o.Retry.Max == 0 {
 		o.Retry = pawl.Retry{Max: 2, First: time.Second, Factor: 4}
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Minute
 	}
-	return pawl.CallOptions{For: asked{m.Ref(), r.abridged()}, Retry: o.Retry, Timeout: o.Timeout, Limit: o.Limit}
+	return o
 }
 
 // asked is what is recorded of a call at a model.
@@ -45,8 +45,10 @@ type asked struct {
 // Generate asks a model inside a run and records the response: after a crash it is read, not asked for again. key is the call's,
 // as in pawl.Do. Outside a run it only asks.
 func Generate(ctx context.Context, key string, m Model, r Request, o ...Options) (Response, error) {
-	opt := slices.Concat(o, []Options{{}})[0]
-	return pawl.Do(ctx, key, func(ctx context.Context) (Response, error) { return ask(ctx, m, r, opt) }, opt.call(m, r))
+	opt := slices.Concat(o, []Options{{}})[0].filled()
+	m, whole := timed(m, opt.Timeout)
+	return pawl.Do(ctx, key, func(ctx context.Context) (Response, error) { return ask(ctx, m, r, opt) },
+		pawl.CallOptions{For: asked{m.Ref(), r.abridged()}, Retry: opt.Retry, Timeout: whole, Limit: opt.Limit})
 }
 
 // ask makes one try, inside a call.
