@@ -129,7 +129,7 @@ func (l *loop) run(ctx context.Context, m Model, r Request) (err error) {
 		l.out.Usage = l.out.Usage.Add(resp.Usage)
 		calls := l.heard(resp)
 		switch {
-		case resp.Finish != FinishStop && resp.Finish != FinishCalls:
+		case resp.Finish != FinishStop && (resp.Finish != FinishCalls || len(calls) == 0): // it may say that it calls, and name nothing
 			l.out.Stop = StopUnfinished
 			l.answer(calls, nil)
 		case len(calls) == 0 && forced && l.out.Rounds == 1:

@@ -191,6 +191,7 @@ func TestLoopStops(t *testing.T) {
 		"tools that are not there":  {func(n int, _ llm.Request) llmtest.Turn { return llmtest.Ask("1", "fly", count(n)) }, llm.LoopOptions{Calls: 4}, llm.StopCalls, 5, 0},
 		"an answer that is cut":     {func(int, llm.Request) llmtest.Turn { return llmtest.Ask("1", "add", `{"n":1}`).Ends(llm.FinishLength) }, llm.LoopOptions{}, llm.StopUnfinished, 1, 0},
 		"an answer that is refused": {func(int, llm.Request) llmtest.Turn { return llmtest.Say("").Ends(llm.FinishRefused) }, llm.LoopOptions{}, llm.StopUnfinished, 1, 0},
+		"a call of nothing":         {func(int, llm.Request) llmtest.Turn { return llmtest.Say("").Ends(llm.FinishCalls) }, llm.LoopOptions{}, llm.StopUnfinished, 1, 0},
 		"silence":                   {func(int, llm.Request) llmtest.Turn { return llmtest.Turn{} }, llm.LoopOptions{}, llm.StopAnswered, 1, 0},
 	} {
 		var made atomic.Int64
