@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,12 +19,14 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"pawl"
+	"pawl/internal/rest"
 )
 
 // sender puts spans into requests to one receiver.
 type sender struct {
 	client   otlptrace.Client
 	resource *resourcepb.Resource
+	secrets  []string // what no error may tell
 	fault    func(op string, err error)
 }
 
@@ -35,11 +38,14 @@ func newSender(c Config) (sender, error) {
 	options := []otlptracehttp.Option{
 		otlptracehttp.WithEndpointURL(c.URL),
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}), // the log is tried again, not the request
+		otlptracehttp.WithProxy(noRedirect),
 	}
+	var secrets []string
 	if len(c.Headers) > 0 {
 		plain := map[string]string{}
 		for name, value := range c.Headers {
 			plain[name] = value.Reveal()
+			secrets = append(secrets, plain[name], plain[name][strings.LastIndexByte(plain[name], ' ')+1:]) // Basic KEY
 		}
 		options = append(options, otlptracehttp.WithHeaders(plain))
 	}
@@ -51,7 +57,16 @@ func newSender(c Config) (sender, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Resource)) {
 		from.add(name, c.Resource[name])
 	}
-	return sender{otlptracehttp.NewClient(options...), &resourcepb.Resource{Attributes: from}, c.Fault}, nil
+	return sender{otlptracehttp.NewClient(options...), &resourcepb.Resource{Attributes: from}, secrets, c.Fault}, nil
+}
+
+// noRedirect is the proxy of the environment, and refuses to go where a receiver sends us: the headers would come along, and a page
+// that greets us there has taken no spans. The client has no other place for it that leaves the settings of TLS to the environment.
+func noRedirect(r *http.Request) (*url.URL, error) {
+	if r.Response != nil {
+		return nil, fmt.Errorf("it answers %s, which is not followed", r.Response.Status)
+	}
+	return http.ProxyFromEnvironment(r)
 }
 
 // send sends spans. Where the receiver refuses a request for what is in it, it is sent by halves, so that a span that it will
@@ -61,13 +76,16 @@ func (s sender) send(ctx context.Context, spans []*tracepb.Span) (dropped int64,
 		Resource:   s.resource,
 		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "pawl"}, Spans: spans}},
 	}})
-	switch {
-	case err == nil:
+	if err == nil {
 		return 0, nil
+	}
+	refuses := refused(err)
+	err = errors.New(rest.Mask(err.Error(), s.secrets))
+	switch {
 	case strings.Contains(err.Error(), "partial success"): // the rest was taken
 		s.fault("traces", err)
 		return 0, nil
-	case !refused(err):
+	case !refuses:
 		return 0, err
 	case len(spans) == 1:
 		s.fault("traces", fmt.Errorf("the receiver refuses a span, which is left out: %w", err))
