@@ -27,6 +27,8 @@ type StructuredOptions struct {
 	Narrow map[string]map[string]any
 	// Schema is the JSON Schema, where the type is not to give it.
 	Schema json.RawMessage
+	// Check says what is wrong with a value that fits, where no schema can say it; nil: nothing. The model is told.
+	Check func(value json.RawMessage) error
 }
 
 // Structured asks a model for a value of T. An answer is taken if it is JSON that fits the schema of T, as it stands or after
@@ -46,6 +48,11 @@ func Structured[T any](ctx context.Context, key string, m Model, r Request, o St
 		d.UseNumber()
 		if err := d.Decode(&got); err != nil {
 			return err
+		}
+		if o.Check != nil {
+			if err := o.Check(data); err != nil {
+				return err
+			}
 		}
 		t = got
 		return nil

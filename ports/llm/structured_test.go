@@ -273,6 +273,31 @@ func TestStructuredAsksAgain(t *testing.T) {
 	}
 }
 
+// TestStructuredChecks: what no schema can say is said to the model as well, and a value that never passes is none.
+func TestStructuredChecks(t *testing.T) {
+	sure := func(raw json.RawMessage) error {
+		var v verdict
+		if err := json.Unmarshal(raw, &v); err != nil || v.Category == "JIRA" && v.Confidence < 0.5 {
+			return fmt.Errorf("%s is too vague a word for a confidence of %v", v.Category, v.Confidence)
+		}
+		return nil
+	}
+	vague, good := llmtest.Say(`{"category":"jira","confidence":"10%"}`), llmtest.Say(`{"category":"EMAIL","confidence":0.1}`)
+	m := llmtest.Turns(vague, good)
+	got, err := ask(m, llm.StructuredOptions{Narrow: narrow, Check: sure})
+	if err != nil || got.Category != "EMAIL" || len(m.Requests()) != 2 {
+		t.Fatalf("%+v %v", got, err)
+	}
+	if said := m.Requests()[1].Messages[1].Text(); !strings.Contains(said, "JIRA is too vague a word for a confidence of 0.1") {
+		t.Error(said)
+	}
+	m = llmtest.Turns(vague, vague, good)
+	got, err = ask(m, llm.StructuredOptions{Narrow: narrow, Check: sure, Attempts: 2})
+	if llm.Code(err) != llm.CodeFormat || !strings.Contains(err.Error(), "too vague") || got.Category != "" {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
 func TestStructuredGivesUp(t *testing.T) {
 	say := llmtest.Say(`{"category":"JIRA","confidence":1}`)
 	for name, c := range map[string]struct {

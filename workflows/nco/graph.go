@@ -9,6 +9,7 @@ import (
 	"pawl"
 	"pawl/internal/text"
 	"pawl/ports/index"
+	"pawl/ports/llm"
 )
 
 // Limits of a run.
@@ -29,6 +30,11 @@ type Agent struct {
 	Analyzer Analyzer      // nil: NewMargins
 	Turns    int           // questions that a run may ask; 0: 5, below 0: none
 	Patience time.Duration // how long a question stays open; 0: 72 hours
+
+	// Model gives the model that reads and judges in place of the expander and the analyzer, which stay behind it for whenever it
+	// cannot be used. An error is why there is none now; nil: there is none at all.
+	Model   func() (llm.Model, error)
+	lexicon *lexicon // what a model's reading is held to
 }
 
 // Input is a description of somebody's work, in their own words.
@@ -75,6 +81,7 @@ type Output struct {
 	Why         []string `json:"explanation"` // what was read in the words, what fits and what lost, a sentence each
 	Decided     bool     `json:"decided"`     // by a person, and not by the evidence
 	Catalog     string   `json:"catalog"`
+	Fallbacks   []string `json:"fallbacks,omitempty"` // of the explanation, what says that the rules did a model's part, and why
 }
 
 // Code is one entry that was selected, and what spoke for it.
@@ -86,12 +93,13 @@ type Code struct {
 	Evidence    Evidence `json:"evidence"`
 }
 
-// Graph is the workflow. Its version carries the catalogue's hash: a run never goes on with another catalogue.
+// Graph is the workflow. Its version says what it was built with: a run never goes on with another catalogue, nor with a model
+// where it was begun without.
 func Graph(a Agent) *pawl.Graph[Input, State, Output] {
 	a = a.settled()
 	g := pawl.New[Input, State, Output]("nco", pawl.Options{
-		Version:    "2+" + a.Catalog.Hash()[:8],
-		Budget:     pawl.Budget{"llm": 24},
+		Version:    a.version(),
+		Budget:     pawl.Budget{llm.MeterCalls: 24},
 		Positional: []string{"text"},
 	})
 	retry := pawl.NodeOptions{Retry: pawl.Retry{Max: 3, First: time.Second, Factor: 4}}
@@ -120,11 +128,25 @@ func Graph(a Agent) *pawl.Graph[Input, State, Output] {
 // clarified is the edge that an answer takes.
 const clarified = "clarified"
 
+// modeled marks the versions of runs that a model reads and judges for. Its number changes with what the model is told.
+const modeled = "-llm1"
+
+func (a Agent) version() string {
+	mark := ""
+	if a.Model != nil {
+		mark = modeled
+	}
+	return "2" + mark + "+" + a.Catalog.Hash()[:8]
+}
+
+// Modeled says whether the runs of a version are read and judged by a model.
+func Modeled(version string) bool { return strings.Contains(version, "-llm") }
+
 func (a Agent) settled() Agent {
 	if a.Catalog == nil {
 		a.Catalog = Embedded()
 	}
-	if a.Expander == nil || a.Analyzer == nil {
+	if a.Expander == nil || a.Analyzer == nil || a.Model != nil && a.lexicon == nil {
 		l := newLexicon(a.Catalog)
 		if a.Expander == nil {
 			a.Expander = Words{l}
@@ -132,6 +154,7 @@ func (a Agent) settled() Agent {
 		if a.Analyzer == nil {
 			a.Analyzer = Margins{l}
 		}
+		a.lexicon = l
 	}
 	if a.Turns == 0 {
 		a.Turns = 5
@@ -188,6 +211,7 @@ func (a Agent) finish(s State, e pawl.Ending) (Output, error) {
 		Assumptions: append([]string{}, s.Expansion.Assumptions...), Choices: []string{}, Catalog: a.Catalog.Name(),
 		Why: explanation(s), Decided: s.Decided != "",
 	}
+	o.Fallbacks = fallbacks(o.Why)
 	if o.Status == MatchFound {
 		o.Reason = s.Verdict.Directive
 		for _, code := range s.Verdict.Codes {
@@ -214,8 +238,12 @@ func (a Agent) finish(s State, e pawl.Ending) (Output, error) {
 // explanation is what a person wants to know of the end: how the words were read, and why it was decided so.
 func explanation(s State) []string {
 	why := []string{}
-	if s.Expansion.Note != "" {
-		why = append(why, s.Expansion.Note)
+	note := s.Expansion.Note
+	if fell, rest, ok := strings.Cut(note, "\n"); ok && isFallback(fell) {
+		why, note = append(why, fell), rest
+	}
+	if note != "" {
+		why = append(why, note)
 	}
 	return append(why, s.Verdict.Why...)
 }

@@ -19,14 +19,14 @@ func (a Agent) expand(ctx context.Context, s State) (State, error) {
 	if s.Decided != "" {
 		return s, nil
 	}
-	e, err := pawl.Do(ctx, "expand", func(ctx context.Context) (expanded, error) {
-		e, err := a.Expander.Expand(ctx, Turn{Messages: slices.Clone(s.Messages)})
-		return checked(e), err
-	})
+	e, fell, err := a.expansion(ctx, Turn{Messages: slices.Clone(s.Messages)})
 	if err != nil {
 		return s, err
 	}
 	s.Expansion = e.Expansion
+	if fell != "" {
+		s.Expansion.Note = fell + "\n" + s.Expansion.Note
+	}
 	return s, applied(ctx, "expand", e.Applied)
 }
 
@@ -218,6 +218,26 @@ func (a Agent) analyze(ctx context.Context, s State) (State, error) {
 	if s.Expansion.Ambiguous() {
 		c.Allowed = []Status{MoreInfo}
 	}
+	before := fallbacks(s.Verdict.Why) // of the verdict that asked for this search
+	v, fell, err := a.verdict(ctx, c)
+	if err != nil {
+		return s, err
+	}
+	s.Verdict = v
+	if fell != "" && !slices.Contains(before, fell) {
+		before = append(before, fell)
+	}
+	s.Verdict.Why = append(before, v.Why...)
+	s.completeQuestion()
+	if why := a.misheard(s.Messages, s.Verdict.Message); s.Verdict.Status == MoreInfo && why != "" {
+		s.Verdict.Message = why + " " + s.Verdict.Message
+	}
+	s.ImprovedSearch = s.ImprovedSearch || s.Verdict.Status == ImprovedSearch
+	return s, nil
+}
+
+// judged is the analyzer's verdict. One that cannot stand is asked for once more, and then coerced.
+func (a Agent) judged(ctx context.Context, c Case) (Verdict, error) {
 	r, err := a.judge(ctx, "analyze", c)
 	if err == nil && len(r.Faults) > 0 {
 		c.Problem = strings.Join(r.Faults, "; ")
@@ -226,22 +246,10 @@ func (a Agent) analyze(ctx context.Context, s State) (State, error) {
 		}
 		r, err = a.judge(ctx, "analyze again", c)
 	}
-	if err != nil {
-		return s, err
+	if err != nil || len(r.Faults) == 0 {
+		return r.Verdict, err
 	}
-	s.Verdict = r.Verdict
-	if len(r.Faults) > 0 {
-		s.Verdict = coerced(r)
-		if err := applied(ctx, "analyze", []string{"the verdict was coerced to MORE_INFO: " + strings.Join(r.Faults, "; ")}); err != nil {
-			return s, err
-		}
-	}
-	s.completeQuestion()
-	if why := a.misheard(s.Messages, s.Verdict.Message); s.Verdict.Status == MoreInfo && why != "" {
-		s.Verdict.Message = why + " " + s.Verdict.Message
-	}
-	s.ImprovedSearch = s.ImprovedSearch || s.Verdict.Status == ImprovedSearch
-	return s, nil
+	return coerced(r), applied(ctx, "analyze", []string{"the verdict was coerced to MORE_INFO: " + strings.Join(r.Faults, "; ")})
 }
 
 // judge is one verdict, recorded with what the policy says to it.
