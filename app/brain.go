@@ -25,16 +25,7 @@ import (
 const labelKnowledge = ownLabels + "knowledge"
 
 // Brain wires the workflow brain.
-func Brain() Workflow { return brainWith(brainModel) }
-
-// brainModel is the model that a plan names: the default one, that of an alias, or PROVIDER/MODEL. What is not configured is no
-// model: no other one takes the place of what a plan wants.
-func brainModel(o Opening, alias string) (llm.Model, error) {
-	if alias != "" && !strings.Contains(alias, "/") && o.conf.models(alias) == nil {
-		return nil, unset("there is no model %s (%s)", shortened(alias), modelSetting(alias).env())
-	}
-	return o.Model(alias)
-}
+func Brain() Workflow { return brainWith(Opening.exactly) }
 
 // brainWith is brain with the models that an opening has by their names.
 func brainWith(models func(o Opening, alias string) (llm.Model, error)) Workflow {

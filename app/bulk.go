@@ -10,18 +10,22 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"pawl"
+	"pawl/ports/llm"
 	"pawl/workflows/nco"
 )
 
 // bulkFlags are the flags of nco.
 type bulkFlags struct {
 	in, column, out string
+	budget          string
 	workers         int
 	overwrite       bool
 	anyColumn       bool
@@ -37,12 +41,14 @@ func (c *call) ncoCommands() []*cobra.Command {
 	return nil
 }
 
-// withCatalog gives a command the flag that names the catalogue of nco.
-func (c *call) withCatalog(cmd *cobra.Command) *cobra.Command {
+// withNCO gives a command flags of nco.
+func (c *call) withNCO(cmd *cobra.Command, flags ...string) *cobra.Command {
 	for _, s := range c.settings() {
-		if s.key == "nco.catalog" {
+		if name, ok := strings.CutPrefix(s.key, "nco."); ok && slices.Contains(flags, name) {
 			addSetting(cmd.Flags(), s)
-			_ = cmd.MarkFlagFilename(s.flag, "csv")
+			if s.path {
+				_ = cmd.MarkFlagFilename(s.flag, "csv")
+			}
 		}
 	}
 	return cmd
@@ -66,9 +72,10 @@ func (c *call) bulkCommand() *cobra.Command {
 	var f bulkFlags
 	cmd := &cobra.Command{
 		Use: "nco --in FILE.csv --column NAME --out FILE.csv", Short: "Code the job descriptions of a CSV file",
-		Long: "Code a CSV file of job descriptions with the workflow nco, offline and without asking anybody.\n\n" +
+		Long: "Code a CSV file of job descriptions with the workflow nco, without asking anybody: offline, or with --model.\n\n" +
 			"Every row of the input is a row of the output, in the same order: what it had, then nco_row, nco_status (MATCH_FOUND,\n" +
-			"MORE_INFO or REFUSED), nco_codes, nco_titles, nco_confidence, nco_question, nco_choices, nco_assumptions, nco_reason.\n" +
+			"MORE_INFO or REFUSED), nco_codes, nco_titles, nco_confidence, nco_question, nco_choices, nco_assumptions, nco_reason;\n" +
+			"with a model also nco_fallback: why the built-in rules coded the row in its place, where they did.\n" +
 			"The rows stand in OUT.part until all are there. Whatever stops it, even kill -9: the same command goes on.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -85,10 +92,11 @@ func (c *call) bulkCommand() *cobra.Command {
 	flags.StringVar(&f.out, "out", "", "where the coded rows go, a `FILE`")
 	flags.IntVar(&f.workers, "workers", 0, "code so many rows at a time (`N`; default: one for each processor)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace an output that is there, and throw away the part of another job")
+	flags.StringVar(&f.budget, "budget", "", "what a model may cost at the most, for the whole file: `METER=AMOUNT,…` of llm (attempts) and usd")
 	flags.BoolVar(&f.anyColumn, "any-column", false, "code the column even where most of its cells look like ids or numbers")
 	_ = cmd.MarkFlagFilename("in", "csv")
 	_ = cmd.MarkFlagFilename("out", "csv")
-	return c.withCatalog(cmd)
+	return c.withNCO(cmd, "catalog", "model")
 }
 
 // bulk codes a file, or goes on with one whose coding was stopped.
@@ -122,6 +130,18 @@ func (c *call) bulk(ctx context.Context, f bulkFlags) error {
 	if err != nil {
 		return err
 	}
+	p, err := c.modelPurse(f)
+	if err != nil {
+		return err
+	}
+	model := ""
+	if p != nil {
+		if err := file.byModel(f.in); err != nil {
+			return err
+		}
+		model = p.model
+		agent.Model = func() (llm.Model, error) { return c.bulkModel(p) }
+	}
 	graph := nco.Graph(agent)
 	w, err := graph.Build()
 	if err != nil {
@@ -133,14 +153,14 @@ func (c *call) bulk(ctx context.Context, f bulkFlags) error {
 	}
 	job := bulkJob{
 		Input: file.hash, Rows: file.rows, Column: file.header[file.column], Workflow: w.ID(), Catalog: agent.Catalog.Hash(),
-		Program: program,
+		Model: model, Program: program,
 	}
 	known := memo{code: func(ctx context.Context, text string) (nco.Output, error) {
 		return pawl.Execute(ctx, graph, nco.Input{Text: text})
 	}}
 	b := &bulk{
 		workers: f.workers, input: input, part: newBulkPart(f.out, job, f.overwrite), code: known.get,
-		shown: &bulkShown{say: c.say, total: file.rows},
+		shown: &bulkShown{say: c.say, total: file.rows}, purse: p,
 	}
 	if b.workers == 0 {
 		b.workers = runtime.GOMAXPROCS(0)
@@ -213,7 +233,12 @@ func (b *bulk) do(ctx context.Context, mode os.FileMode) error {
 	}
 	b.shown.before, b.shown.began = b.tally.Rows, time.Now()
 	defer b.shown.say.status("")
-	if err := b.work(ctx); err != nil {
+	if b.purse != nil {
+		err = b.purse.over(ctx, p.spent(), goesOn, b.work)
+	} else {
+		err = b.work(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	return p.finish()
@@ -226,7 +251,7 @@ func (f *bulkFile) outHead() []byte {
 		head = append(head, "\xEF\xBB\xBF"...)
 	}
 	head = append(head, f.head...)
-	for _, name := range bulkColumns {
+	for _, name := range f.added() {
 		head = appendField(append(head, ','), name)
 	}
 	return append(head, '\n')
@@ -287,6 +312,8 @@ type bulkEnd struct {
 	RowsPerSecond float64 `json:"rowsPerSecond"` // of this call
 	Out           string  `json:"out"`
 	Workflow      string  `json:"workflow"`
+
+	Model *bulkCost `json:"model,omitempty"`
 }
 
 // bulkSum says what the job has come to.
@@ -299,6 +326,11 @@ func (c *call) bulkSum(b *bulk) {
 		bulkTally: b.tally, Before: b.shown.before, Seconds: math.Round(d.Seconds()*1000) / 1000,
 		RowsPerSecond: math.Round(b.shown.rate(b.tally, d)*10) / 10, Out: b.part.out, Workflow: b.part.job.Workflow,
 	}
+	with := ""
+	if b.purse != nil {
+		end.Model = b.purse.cost(b.tally)
+		with = fmt.Sprintf("  fell back %d  llm %d  usd %s", end.Model.FellBack, end.Model.Calls, end.Model.USD)
+	}
 	if c.json {
 		c.out.record(end)
 		return
@@ -307,8 +339,8 @@ func (c *call) bulkSum(b *bulk) {
 	if end.Before > 0 {
 		before = fmt.Sprintf(" (%d of them before)", end.Before)
 	}
-	c.out.line("rows %d%s  matched %d  asked %d  refused %d  seconds %.1f  rows/s %.0f", end.Rows, before, end.Matched, end.Asked,
-		end.Refused, end.Seconds, end.RowsPerSecond)
+	c.out.line("rows %d%s  matched %d  asked %d  refused %d%s  seconds %.1f  rows/s %.0f", end.Rows, before, end.Matched, end.Asked,
+		end.Refused, with, end.Seconds, end.RowsPerSecond)
 }
 
 // bulkStopped says what stays of a job that did not come to its end, and how it goes on.
@@ -316,6 +348,9 @@ func (c *call) bulkStopped(ctx context.Context, b *bulk, f bulkFlags, err error)
 	words := []string{"nco", "--in", absolute(f.in), "--column", f.column, "--out", absolute(f.out)}
 	if f.workers > 0 {
 		words = append(words, "--workers", strconv.Itoa(f.workers))
+	}
+	if f.budget != "" {
+		words = append(words, "--budget", f.budget)
 	}
 	if f.overwrite {
 		words = append(words, "--overwrite")

@@ -21,6 +21,9 @@ var bulkColumns = []string{
 	"nco_row", "nco_status", "nco_codes", "nco_titles", "nco_confidence", "nco_question", "nco_choices", "nco_assumptions", "nco_reason",
 }
 
+// bulkFallback is added too where a model codes: why the built-in rules did it in its place, empty where they did not.
+const bulkFallback = "nco_fallback"
+
 const maxBulkFaults = 20 // faults of a file that are listed; all are counted
 
 // bulkFile is what a look through the whole input has found.
@@ -31,6 +34,24 @@ type bulkFile struct {
 	header []string
 	column int // the one that is coded
 	rows   int
+	model  bool // codes
+}
+
+// added are the columns that are added to every row.
+func (f *bulkFile) added() []string {
+	if f.model {
+		return append(slices.Clip(bulkColumns), bulkFallback)
+	}
+	return bulkColumns
+}
+
+// byModel makes it one that a model codes.
+func (f *bulkFile) byModel(name string) error {
+	f.model = true
+	if slices.ContainsFunc(f.header, func(h string) bool { return text.Key(h) == bulkFallback }) {
+		return invalid("%s: it has a column %s already: rename or remove it, a column of that name is added", name, bulkFallback)
+	}
+	return nil
 }
 
 // surveyBulk looks through the whole input before anything is done: it must be CSV, and the column must be one that can

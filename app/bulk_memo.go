@@ -8,7 +8,7 @@ import (
 )
 
 // memo remembers what was made of a text: the same few hundred titles make up most of a survey. It is bounded, and keeps no
-// long texts and no failures.
+// long texts, no failures, and nothing that fell back: a model may be there again for the next one.
 type memo struct {
 	code func(ctx context.Context, text string) (nco.Output, error)
 
@@ -29,7 +29,7 @@ func (m *memo) get(ctx context.Context, text string) (nco.Output, error) {
 		return out, nil
 	}
 	out, err := m.code(ctx, text)
-	if err != nil || len(text) > memoText {
+	if err != nil || len(text) > memoText || len(out.Fallbacks) > 0 {
 		return out, err
 	}
 	m.mu.Lock()

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,8 @@ type bulkJob struct {
 	Column   string `json:"column"`
 	Workflow string `json:"workflow"` // name@version
 	Catalog  string `json:"catalog"`  // its hash
-	Program  string `json:"program"`  // SHA-256 of the program that codes, in hex: another one may code otherwise
+	Model    string `json:"model,omitempty"`
+	Program  string `json:"program"` // SHA-256 of the program that codes, in hex: another one may code otherwise
 	// Finished is the size of the output in bytes, once only its name is missing.
 	Finished int64 `json:"finished,omitempty"`
 }
@@ -40,15 +42,18 @@ type bulkTally struct {
 	Matched int `json:"matched"`
 	Asked   int `json:"asked"`
 	Refused int `json:"refused"`
+
+	fellBack int // of them, coded by the rules where a model should have
 }
 
 // add counts a row by what it has in our columns, if that is the row that comes next. A NUL in it is a hole in the file,
 // from a machine that lost its power.
-func (t *bulkTally) add(ours []string) bool {
-	return len(ours) == len(bulkColumns) && ours[0] == strconv.Itoa(t.Rows+1) && !strings.ContainsRune(strings.Join(ours, ""), 0) && t.count(ours[1])
+func (t *bulkTally) add(ours, columns []string) bool {
+	return len(ours) == len(columns) && ours[0] == strconv.Itoa(t.Rows+1) && !strings.ContainsRune(strings.Join(ours, ""), 0) &&
+		t.count(ours[1], len(ours) > len(bulkColumns) && ours[len(bulkColumns)] != "")
 }
 
-func (t *bulkTally) count(status string) (known bool) {
+func (t *bulkTally) count(status string, fell bool) (known bool) {
 	switch status {
 	case string(nco.MatchFound):
 		t.Matched++
@@ -60,6 +65,9 @@ func (t *bulkTally) count(status string) (known bool) {
 		return false
 	}
 	t.Rows++
+	if fell {
+		t.fellBack++
+	}
 	return true
 }
 
@@ -84,7 +92,10 @@ func newBulkPart(out string, job bulkJob, overwrite bool) *bulkPart {
 }
 
 // besides are the files beside the output and the part that are written and cleaned up.
-func (p *bulkPart) besides() []string { return []string{p.side, p.next()} }
+func (p *bulkPart) besides() []string { return []string{p.side, p.next(), p.spent()} }
+
+// spent is the file that says what a model has cost so far.
+func (p *bulkPart) spent() string { return p.out + ".part.spent" }
 
 // next is the side file until it is whole.
 func (p *bulkPart) next() string { return p.side + ".new" }
@@ -215,6 +226,7 @@ func (j bulkJob) differs(other bulkJob) string {
 	say("the column", shortened(other.Column), shortened(j.Column))
 	say("the workflow", other.Workflow, j.Workflow)
 	say("the catalogue (hash)", brief(other.Catalog), brief(j.Catalog))
+	say("the model", cmp.Or(shortened(other.Model), "none"), cmp.Or(shortened(j.Model), "none"))
 	say("the program (SHA-256)", brief(other.Program), brief(j.Program))
 	say("the number of rows", strconv.Itoa(other.Rows), strconv.Itoa(j.Rows))
 	return strings.Join(parts, "; ")
@@ -306,7 +318,7 @@ func recall(out io.ReadSeeker, head []byte, input *bulkInput) (t bulkTally, keep
 		if err != nil {
 			return t, keep, err
 		}
-		if !fits || !t.add(row.fields[min(len(of.fields), len(row.fields)):]) {
+		if !fits || !t.add(row.fields[min(len(of.fields), len(row.fields)):], input.file.added()) {
 			return t, keep, nil
 		}
 		input.taken()

@@ -98,6 +98,7 @@ type bulk struct {
 	code    func(ctx context.Context, text string) (nco.Output, error)
 	shown   *bulkShown
 	tally   bulkTally
+	purse   *purse // nil: no model is asked
 }
 
 // bulkRow is a row on its way.
@@ -112,6 +113,7 @@ type bulkRow struct {
 type codedRow struct {
 	line   []byte
 	status string
+	fell   bool  // the rules coded it, and not the model
 	err    error // it was not coded: the work stops
 }
 
@@ -194,11 +196,11 @@ func (b *bulk) codeRow(ctx context.Context, r bulkRow) codedRow {
 	line := r.raw
 	for _, field := range []string{
 		strconv.Itoa(r.n), status, strings.Join(codes, " "), semicolons(titles), confidence, oneSpace(out.Question), semicolons(out.Choices),
-		semicolons(out.Assumptions), oneSpace(out.Reason),
-	} {
+		semicolons(out.Assumptions), oneSpace(out.Reason), semicolons(out.Fallbacks),
+	}[:len(b.input.file.added())] {
 		line = appendField(append(line, ','), field)
 	}
-	return codedRow{line: append(line, '\n'), status: status}
+	return codedRow{line: append(line, '\n'), status: status, fell: len(out.Fallbacks) > 0}
 }
 
 // semicolons makes one field of several texts, so that it can be taken apart again.
@@ -238,7 +240,7 @@ func (b *bulk) write(order <-chan chan codedRow) error {
 			return errors.Join(row.err, b.part.flush())
 		}
 		b.part.add(row.line)
-		b.tally.count(row.status)
+		b.tally.count(row.status, row.fell)
 		if len(b.part.pending) >= bulkBuffer {
 			if err := errors.Join(b.part.flush(), idle()); err != nil {
 				return err

@@ -21,7 +21,7 @@ func (c *call) evalCommand() *cobra.Command {
 	var misses bool
 	sub := &cobra.Command{
 		Use: "nco --queries FILE.csv", Short: "Measure how well nco ranks, and whether it asks where it should",
-		Long: "Measure how well nco ranks, and whether it asks where it should. Nobody is asked anything.\n\n" +
+		Long: "Measure how well nco ranks, and whether it asks where it should. Nobody is asked anything, and no model either.\n\n" +
 			"The file of queries has one of two layouts, found by the names of its columns; others are ignored:\n" +
 			"  query, language, category, accept_codes, accept_family4, needs_clarification (yes, no or optional)\n" +
 			"  job_title, isco08_gold",
@@ -31,7 +31,7 @@ func (c *call) evalCommand() *cobra.Command {
 	sub.Flags().StringVar(&queries, "queries", "", "queries with what is right for each, a CSV `FILE`")
 	sub.Flags().BoolVar(&misses, "misses", false, "also show each query that missed, and what it got instead")
 	_ = sub.MarkFlagFilename("queries", "csv")
-	cmd.AddCommand(c.withCatalog(sub), c.evalBrainCommand())
+	cmd.AddCommand(c.withNCO(sub, "catalog"), c.evalBrainCommand())
 	return cmd
 }
 

@@ -66,9 +66,26 @@ const defaultAlias = "default"
 
 // Model is the model that is configured under an alias, with its fallbacks, or the one of a name PROVIDER/MODEL, charged to the run
 // that asks it; an alias that is not configured is the default one. Nothing is asked for yet.
-func (o Opening) Model(alias string) (llm.Model, error) { return o.conf.model(alias) }
+func (o Opening) Model(alias string) (llm.Model, error) { return o.conf.model(alias, llm.Metered) }
 
-func (c *config) model(alias string) (llm.Model, error) {
+// exactly is the model that somebody names: the default one, that of an alias, or PROVIDER/MODEL. What is not configured is no model:
+// no other one takes the place of what was wanted.
+func (o Opening) exactly(alias string) (llm.Model, error) {
+	if err := o.conf.known(alias); err != nil {
+		return nil, err
+	}
+	return o.Model(alias)
+}
+
+// known refuses an alias that is not configured.
+func (c *config) known(alias string) error {
+	if alias != "" && !strings.Contains(alias, "/") && c.models(alias) == nil {
+		return unset("there is no model %s (%s)", shortened(alias), modelSetting(alias).env())
+	}
+	return nil
+}
+
+func (c *config) model(alias string, metered func(llm.Model, llm.Price) llm.Model) (llm.Model, error) {
 	names := c.models(alias)
 	if names == nil && strings.Contains(alias, "/") { // no alias has one
 		names = []string{alias}
@@ -89,7 +106,7 @@ func (c *config) model(alias string) (llm.Model, error) {
 		if err != nil {
 			return nil, err
 		}
-		chain = append(chain, llm.Metered(m, prices.of(m.Ref())))
+		chain = append(chain, metered(m, prices.of(m.Ref())))
 	}
 	return llm.Chain(chain[0], chain[1:]...), nil
 }

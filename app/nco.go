@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,11 +12,15 @@ import (
 
 	"pawl"
 	"pawl/ports/index/fts"
+	"pawl/ports/llm"
 	"pawl/workflows/nco"
 )
 
-// labelCatalog is the label by which a run remembers the catalogue file that it was begun with.
-const labelCatalog = ownLabels + "catalog"
+// The labels by which a run remembers the catalogue file and the model that it was begun with.
+const (
+	labelCatalog = ownLabels + "catalog"
+	labelModel   = ownLabels + "model"
+)
 
 // NCO wires the workflow nco.
 func NCO() Workflow {
@@ -23,6 +28,7 @@ func NCO() Workflow {
 		Name: "nco",
 		Options: []Option{
 			{Name: "catalog", Value: "FILE", Usage: "catalogue of occupations as CSV (default: the families of NCO-2015, built in)"},
+			{Name: "model", Value: "NAME", Usage: "model that reads and judges, an alias or PROVIDER/MODEL (default: none, the built-in rules do)"},
 			{Name: "turns", Value: "N", Usage: "how many questions a run may ask, 0: none", Default: "5"},
 		},
 		Open: openNCO,
@@ -42,16 +48,39 @@ func openNCO(ctx context.Context, o Opening) (*Opened, error) {
 		return nil, err
 	}
 	agent.Turns = turns
-	w, err := nco.Graph(agent).Build()
+	out := &Opened{Labels: map[string]string{}, Render: renderNCO, Close: index.Close}
+	if file != "" {
+		out.Labels[labelCatalog] = file
+	}
+	model, err := ncoModel(o)
+	if err == nil {
+		out.Workflow, err = nco.Graph(agent).Build()
+	}
+	if err == nil && model != "" {
+		out.Labels[labelModel] = model
+		out.Also = []*pawl.Workflow{out.Workflow}
+		agent.Model = func() (llm.Model, error) { return o.exactly(model) }
+		out.Workflow, err = nco.Graph(agent).Build()
+	}
 	if err != nil {
 		_ = index.Close()
 		return nil, err
 	}
-	out := &Opened{Workflow: w, Render: renderNCO, Held: func(run pawl.Run) (string, []string) { return ncoHeld(run, file) }, Close: index.Close}
-	if file != "" {
-		out.Labels = map[string]string{labelCatalog: file}
-	}
+	out.Held = func(run pawl.Run) (string, []string) { return ncoHeld(run, file, out.Workflow.Version()) }
 	return out, nil
+}
+
+// ncoModel is the name of the model for a new run, or for one that was begun with one: its version says whether, its label with
+// which. Empty: none. Only what somebody must have mistyped is refused: for whatever else keeps a model away there are the rules.
+func ncoModel(o Opening) (string, error) {
+	name := o.Value("model")
+	if o.Run != nil && !o.Flag("model") {
+		if !nco.Modeled(o.Run.Version) {
+			return "", nil
+		}
+		return cmp.Or(o.Run.Labels[labelModel], name, defaultAlias), nil
+	}
+	return name, o.conf.known(name)
 }
 
 // ncoAgent is nco with the catalogue of the configuration, and the index over it, which whoever asked for it closes. file is
@@ -94,8 +123,26 @@ func ncoCatalog(o Opening) (catalog *nco.Catalog, file string, err error) {
 	return catalog, file, nil
 }
 
-// ncoHeld says why a run cannot go on with the catalogue that is loaded, and how it could.
-func ncoHeld(run pawl.Run, file string) (why string, flags []string) {
+// ncoHeld says why a run cannot go on with what was opened, a model or none and the catalogue of a file, and how it could.
+func ncoHeld(run pawl.Run, file, version string) (why string, flags []string) {
+	switch was, is := nco.Modeled(run.Version), nco.Modeled(version); {
+	case was && !is:
+		why, flags = "it was begun with a model, and this is without one", []string{"--model", cmp.Or(run.Labels[labelModel], defaultAlias)}
+	case is && !was:
+		why, flags = "it was begun without a model, and this is with one", []string{"--model", ""}
+	}
+	if _, catalog, _ := strings.Cut(version, "+"); why != "" && strings.HasSuffix(run.Version, "+"+catalog) {
+		return why, flags
+	}
+	of, with := ncoHeldCatalog(run, file)
+	if why != "" {
+		of = why + "; " + of
+	}
+	return of, append(flags, with...)
+}
+
+// ncoHeldCatalog says so of the catalogue.
+func ncoHeldCatalog(run pawl.Run, file string) (why string, flags []string) {
 	now := "the built-in catalogue"
 	if file != "" {
 		now = file

@@ -136,7 +136,7 @@ func (c *call) openAll(ctx context.Context, names []string) (ws []*pawl.Workflow
 		if err != nil {
 			return nil, err
 		}
-		ws = append(ws, o.Workflow)
+		ws = append(append(ws, o.Also...), o.Workflow)
 	}
 	if len(ws) == 0 {
 		return nil, invalid("this program has no workflows")

@@ -75,6 +75,8 @@ func (o Opening) Flag(name string) bool {
 // Opened is a workflow that can run.
 type Opened struct {
 	Workflow *pawl.Workflow
+	// Also are other versions of it, whose runs a worker goes on with; new ones it does not begin.
+	Also []*pawl.Workflow
 	// Labels are put on every run that is started.
 	Labels map[string]string
 	// Render writes an output for people; nil: indented JSON.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,7 +77,10 @@ func newMCP(life context.Context, runs pawl.Runs, o MCPOptions) (*sdk.Server, er
 		taken[t.tool.Name] = true
 		s.AddTool(t.tool, t.call)
 	}
-	for _, w := range workflows {
+	for i, w := range workflows {
+		if slices.ContainsFunc(workflows[i+1:], func(o pawl.WorkflowInfo) bool { return o.Name == w.Name }) {
+			continue // an older version: new runs get the last one
+		}
 		name := toolName(w.Name)
 		if taken[name] {
 			return nil, &pawl.Error{Code: pawl.CodeInvalid, Op: "mcp", Text: fmt.Sprintf("workflow %s: there is a tool %s already", w.Name, name)}

@@ -257,6 +257,9 @@ func (a Agent) ruled(c Case, v Verdict) ruling {
 			v.Why = append(v.Why, byModel+line)
 		}
 	}
+	if v.Status == MatchFound {
+		v.Directive = cmp.Or(strings.TrimSpace(v.Directive), "Decided by the model.")
+	}
 	given := v.Directive
 	if v.Status == ImprovedSearch {
 		r, _ := a.lexicon.understand(c.Messages)

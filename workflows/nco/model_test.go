@@ -271,7 +271,7 @@ func TestModelEveryCrash(t *testing.T) {
 }
 
 // With the meter capped at n, no behavior of a model causes one call more, not over crashes either, and the run ends with what it has.
-func TestModelBudgetsHold(t *testing.T) {
+func TestLongModelBudgetsHold(t *testing.T) {
 	base := agent(t, small(t))
 	for name, say := range map[string]func(int, heardRequest) answered{
 		"good":            says(reads("Title: truck driver"), chooses("8332.0100")),
