@@ -86,6 +86,7 @@ func TestBadInput(t *testing.T) {
 		"postgres":           {[]string{"run", "hello", "x", "--store", "postgres:u:secret@h/d"}, 2, "takes an address"},
 		"no postgres":        {[]string{"run", "hello", "x", "--store", "postgres://u:secret@127.0.0.1:1/d?connect_timeout=2"}, 8, "store postgres: "},
 		"dry run of sqlite":  {[]string{"migrate", "--dry-run"}, 2, "--dry-run"},
+		"postgres setting":   {[]string{"run", "hello", "x", "--store", "postgres://u:secret@127.0.0.1:1/d?pool_max_conns=two"}, 8, "its setting pool_max_conns cannot be read"},
 		"postgres address":   {[]string{"run", "hello", "x", "--store", "postgres://u:secret@127.0.0.1:x/d"}, 8, "it cannot be read"},
 		"catalog":            {[]string{"run", "nco", "x", "--catalog", filepath.Join(s.dir, "none.csv")}, 2, "nco: catalogue: open"},
 		"bad catalog":        {[]string{"run", "nco", "x", "--catalog", write("bad.csv", "code,title\n99x,Y\n")}, 2, "line 2"},

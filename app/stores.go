@@ -92,19 +92,19 @@ func kindOf(name string) (storeKind, string, error) {
 	return storeKind{}, "", invalid("there is no store %q: use one of %s", masked(name), storeForms())
 }
 
-// openStore opens the store of the configuration, once.
 // opening is the error of a store that cannot be opened.
 func opening(k storeKind, err error) error {
 	if e := new(pawl.Error); errors.As(err, &e) {
 		return err
 	}
 	why := err.Error()
-	for _, noise := range []string{"sqlite: open: ", "postgres: open: ", store.ErrUnavailable.Error() + ": "} {
+	for _, noise := range []string{"sqlite: open: ", "postgres: open: ", "postgres: pending: ", store.ErrUnavailable.Error() + ": "} {
 		why = strings.ReplaceAll(why, noise, "")
 	}
 	return &pawl.Error{Code: pawl.CodeUnavailable, Op: "open", Text: "store " + k.scheme + ": " + why, Err: err}
 }
 
+// openStore opens the store of the configuration, once.
 func (c *call) openStore(ctx context.Context) error {
 	if c.store != nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func configure(address string, o Options) (*config, error) {
 	c := &config{where: "address", writers: max(o.Writers, 0)}
 	pool, err := pgxpool.ParseConfig(address)
 	if err != nil {
-		return c, errors.New("it cannot be read: it must be like postgres://user:password@host:5432/database") // what it says may hold the password
+		return c, unreadable(address)
 	}
 	cc := pool.ConnConfig
 	c.pool, c.where = pool, fmt.Sprintf("%s:%d/%s", cc.Host, cc.Port, cc.Database)
@@ -104,6 +105,24 @@ func configure(address string, o Options) (*config, error) {
 	return c, nil
 }
 
+// unreadable says what is wrong with an address. What pgx says of it may hold the password; the name of a setting does not.
+func unreadable(address string) error {
+	if u, err := url.Parse(address); err == nil {
+		all := u.Query()
+		wrong := func(q url.Values) bool {
+			u.RawQuery = q.Encode()
+			_, err := pgxpool.ParseConfig(u.String())
+			return err != nil
+		}
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			if !wrong(nil) && wrong(url.Values{name: all[name]}) {
+				return fmt.Errorf("its setting %s cannot be read", name)
+			}
+		}
+	}
+	return errors.New("it cannot be read: it must be like postgres://user:password@host:5432/database")
+}
+
 func (c *config) quoted() string { return `"` + c.schema + `"` }
 
 // greet refuses a database of another version, and has this connection's commits durable whatever the server's default is.
@@ -127,13 +146,17 @@ func (c *config) fault(op string, err error) error {
 	return fmt.Errorf("postgres: %s: %w: %s: %w", op, store.ErrUnavailable, c.where, explain(err))
 }
 
-// line is an error on one line, each part of it once: pgx has a line for each way in which it tried to connect.
+// line is an error on one line, each part of it once: pgx has a line for each way in which it tried to connect. That a server has
+// no TLS is no cause where it was then tried without.
 type line struct{ error }
 
 func (l line) Error() string {
 	var parts []string
-	for part := range strings.Lines(l.error.Error()) {
-		if part = strings.TrimSpace(part); !slices.Contains(parts, part) {
+	all := strings.Split(l.error.Error(), "\n")
+	for i, part := range all {
+		part = strings.TrimSpace(part)
+		tried := strings.HasSuffix(part, "server refused TLS connection") && i < len(all)-1
+		if !tried && !slices.Contains(parts, part) {
 			parts = append(parts, part)
 		}
 	}
@@ -146,6 +169,8 @@ func (l line) Unwrap() error { return l.error }
 func explain(err error) error {
 	err = line{err}
 	hints := map[string]string{
+		"28P01": "the server does not take this name and password: PGPASSWORD or ~/.pgpass has to hold the right one",
+		"3D000": "there is no such database: make it with createdb",
 		"42501": "the account may not do that: it needs CREATE on the database, or a schema of its own",
 		"53300": "the server has no connection left: raise max_connections, or lower pool_max_conns",
 		"25006": "the server only reads: it is a standby; name all servers in the address, with target_session_attrs=read-write",

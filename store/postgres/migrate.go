@@ -101,10 +101,14 @@ func (c *config) version(ctx context.Context, q querier) (version int, err error
 	}
 	var program string
 	err = q.QueryRow(ctx, "SELECT program, version FROM "+c.quoted()+".about").Scan(&program, &version)
-	if err != nil || program != "pawl" {
-		return 0, errors.Join(fmt.Errorf("the schema %s belongs to another program", c.quoted()), err)
+	others := fmt.Sprintf("the schema %s belongs to another program: name another one with ?search_path=NAME", c.quoted())
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), coded(err, "42P01", "42703"): // no such table or column
+		return 0, fmt.Errorf("%s: %w", others, err)
+	case err == nil && program != "pawl":
+		return 0, errors.New(others)
 	}
-	return version, nil
+	return version, err
 }
 
 // ours refuses a database of another version than this program's.

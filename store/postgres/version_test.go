@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,6 +110,27 @@ func TestOthersSchema(t *testing.T) {
 	sql(t, address, "CREATE SCHEMA "+schema+"; CREATE TABLE "+schema+".run (n int)")
 	if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "another program") {
 		t.Fatal(err)
+	}
+}
+
+// Who may not come in reads why, and no more than that: not that the server has no TLS, nor that the schema is somebody else's.
+func TestRefusalNamesItsCause(t *testing.T) {
+	address := pgtest.Start(t, false).URL()
+	must(t, open(t, address, Options{}).Close())
+	sql(t, address, "CREATE ROLE guest LOGIN")
+	u, err := url.Parse(address)
+	must(t, err)
+	u.RawQuery = "" // with TLS if the server has it, as people have it
+	elsewhere, guest := *u, *u
+	elsewhere.Path, guest.User = "/nosuch", url.User("guest")
+	for _, c := range []struct{ address, says string }{
+		{elsewhere.String(), "there is no such database: make it with createdb"},
+		{guest.String(), "the account may not do that"},
+	} {
+		_, err := Open(t.Context(), c.address, Options{})
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "TLS") || strings.Contains(err.Error(), "another program") {
+			t.Errorf("%s: %v", c.address, err)
+		}
 	}
 }
 
