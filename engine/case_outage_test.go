@@ -87,7 +87,7 @@ func TestCase23ADatabaseThatStandsStill(t *testing.T) {
 	var server *pgtest.Server
 	ofItsOwn := func(t *testing.T) func() store.Store {
 		server = pgtest.Start(t, false)
-		return shoreOf(t, server.URL())
+		return clockedAt(t, server.URL())
 	}
 	for name, open := range map[string]opener{"memory": onMemory, "sqlite": onSQLite, "postgres": ofItsOwn} {
 		t.Run(name, func(t *testing.T) {
@@ -106,12 +106,10 @@ func TestCase23ADatabaseThatStandsStill(t *testing.T) {
 					ids = append(ids, r.start("one", i).ID)
 				}
 				time.Sleep(10 * time.Second)
-				if s, real := r.store.(*shore); real {
-					var err error
-					s.outside(func() { err = server.Crash() })
+				if _, real := r.store.(*clocked); real {
+					err := server.Crash()
 					time.Sleep(b.long)
-					s.outside(func() { err = errors.Join(err, server.Up()) })
-					if err != nil {
+					if err = errors.Join(err, server.Up()); err != nil {
 						t.Fatal(err)
 					}
 				} else {
@@ -177,13 +175,15 @@ func (r *rig) unheld() {
 		if err != nil {
 			r.Errorf("the file is locked: %v", err)
 		}
-	case *shore:
+	case *clocked:
 		busy := func() int {
 			return r.sum("SELECT count(*) FROM pg_stat_activity WHERE application_name = current_schema() AND state <> 'idle'")
 		}
 		n := busy()
 		for end := 0; n > 0 && end < 100; end++ { // a question of this very moment is waited for, while the bubble's time stands still
-			s.outside(func() { time.Sleep(20 * time.Millisecond) })
+			if err := s.clock.Exec("SELECT pg_sleep(0.02)"); err != nil {
+				r.Fatal(err)
+			}
 			n = busy()
 		}
 		if n > 0 {
@@ -204,18 +204,19 @@ func TestCase27WritesGoToTheNewPrimary(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		return w, second(do(ctx, "first", n))
 	}, func(ctx context.Context, w work) (work, error) { return w, second(do(ctx, "second", n)) }, pawl.Options{})
-	opener(func(t *testing.T) func() store.Store { return shoreOf(t, server.URL()) }).virtual(t, func(r *rig) {
+	opener(func(t *testing.T) func() store.Store { return clockedAt(t, server.URL()) }).virtual(t, func(r *rig) {
 		var faults atomic.Int64
 		defer r.worker(r.engine(r.store, engine.Config{Trace: engine.Trace{Fault: func(op string, err error) { t.Log(op, err); faults.Add(1) }}}))()
 		run := r.start("two", 1)
 		r.becomes(run.ID, pawl.StatusRunning)
-		s := r.store.(*shore)
-		s.outside(func() { // new sessions go by what is set for the database, those that are there by the server's file
-			if err := s.admin.exec("ALTER DATABASE postgres SET default_transaction_read_only = off",
-				"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"); err != nil {
+		for _, sql := range []string{ // new sessions go by what is set for the database, those that are there by the server's file
+			"ALTER DATABASE postgres SET default_transaction_read_only = off",
+			"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()",
+		} {
+			if err := r.store.(*clocked).clock.Exec(sql); err != nil {
 				t.Error(err)
 			}
-		})
+		}
 		r.ends(run.ID, pawl.StatusSucceeded)
 		if n.of("first") != 1 || n.of("second") != 1 || r.steps(run.ID, "first") != 1 || faults.Load() > 0 {
 			t.Errorf("made %v, %d faults", n.n, faults.Load())

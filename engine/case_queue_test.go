@@ -80,21 +80,24 @@ func TestCase28ALongTransactionOnPostgres(t *testing.T) {
 		}
 		return s
 	}
-	a := &admin{address: address}
-	defer a.hangUp()
-	read := func() (n int) { // a connection tells its counts when it is closed at the latest
-		n, err := a.sum("SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE schemaname = current_schema() AND relname = 'state'")
+	var conns [2]*pgx.Conn
+	for i := range conns {
+		c, err := pgx.Connect(t.Context(), address)
 		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		conns[i] = c
+	}
+	counts, other := conns[0], conns[1]
+	read := func() (n int) { // a connection tells its counts when it is closed at the latest
+		const sum = "SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE schemaname = current_schema() AND relname = 'state'"
+		if err := counts.QueryRow(t.Context(), sum).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
 	s := open()
-	other, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close(context.Background())
 	if _, err := other.Exec(t.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1"); err != nil {
 		t.Fatal(err)
 	}

@@ -147,10 +147,10 @@ func (open opener) virtual(t *testing.T, f func(*rig), ws ...*pawl.Workflow) {
 	t.Helper()
 	fresh := open(t)
 	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(24 * time.Hour) // nodes that were left behind come to their end
 		s := fresh()
 		defer s.Close()
 		ctx, cancel := context.WithCancel(context.Background())
-		defer time.Sleep(24 * time.Hour) // nodes that were left behind come to their end
 		defer cancel()
 		r := &rig{T: t, store: s, ws: ws, ctx: ctx}
 		r.rs = r.engine(r.store, engine.Config{}).As(pawl.Caller{User: "ann"})

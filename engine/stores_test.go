@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -45,22 +46,44 @@ func onSQLite(t *testing.T) func() store.Store {
 	}
 }
 
-// onPostgres opens one store in a schema of its own, by the name of which its few connections are known.
+// onPostgres opens one store in a schema of its own.
 func onPostgres(t *testing.T) func() store.Store {
 	address := pgtest.URL(t)
-	s, _ := openPostgres(t, address)
-	return func() store.Store { return s }
-}
-
-func openPostgres(t *testing.T, address string) (s *postgres.Store, schema string) {
-	t.Helper()
-	schema = pgtest.Schema(t, address)
-	s, err := postgres.Open(context.Background(), pgtest.In(address, schema)+"&application_name="+schema, postgres.Options{Conns: 4})
+	s, err := postgres.Open(context.Background(), pgtest.In(address, pgtest.Schema(t, address)), postgres.Options{Conns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return s, schema
+	return func() store.Store { return s }
+}
+
+// clocked is a store on a real Postgres whose clock shows a bubble's time.
+type clocked struct {
+	*postgres.Store
+	clock *pgtest.Clock
+}
+
+func (s *clocked) Close() error { return errors.Join(s.Store.Close(), s.clock.Close()) }
+
+// onClock opens stores on Postgres for virtual time, each in a schema of its own, by the name of which its few connections are known.
+func onClock(t *testing.T) func() store.Store { return clockedAt(t, pgtest.URL(t)) }
+
+func clockedAt(t *testing.T, address string) func() store.Store {
+	return func() store.Store {
+		t.Helper()
+		clock, err := pgtest.NewClock(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := postgres.Open(context.Background(), pgtest.In(address, clock.Schema)+"&application_name="+clock.Schema, postgres.Options{Conns: 4, Dial: clock.Dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := clock.Rule(); err != nil {
+			t.Fatal(err)
+		}
+		return &clocked{s, clock}
+	}
 }
 
 // onStores checks something in virtual time on every store there is: Postgres too, whose server is a real one and no part of the
@@ -69,7 +92,7 @@ func onStores(t *testing.T, check func(t *testing.T, open opener)) {
 	for _, kind := range []struct {
 		name string
 		open opener
-	}{{"memory", onMemory}, {"sqlite", onSQLite}, {"postgres", onShore}} {
+	}{{"memory", onMemory}, {"sqlite", onSQLite}, {"postgres", onClock}} {
 		t.Run(kind.name, func(t *testing.T) { check(t, kind.open) })
 	}
 }
@@ -85,8 +108,8 @@ func (r *rig) sum(query string) (n int) {
 			defer db.Close()
 			err = db.QueryRow(query).Scan(&n)
 		}
-	case *shore:
-		s.outside(func() { n, err = s.admin.sum(query) })
+	case *clocked:
+		n, err = s.clock.Sum(query)
 	}
 	if err != nil {
 		r.Fatal(err)

@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -61,9 +62,7 @@ func TestPostgresInABubble(t *testing.T) {
 
 // notify does what the store of another process does.
 func (o *onPostgres) notify(t *testing.T, run string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, err := o.own.Exec(context.Background(), "SELECT pg_notify($1, $2)", o.schema, "another\n"+run); err != nil {
+	if err := o.clock.Exec(fmt.Sprintf("SELECT pg_notify('%s', E'another\\n%s')", o.clock.Schema, run)); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package faults
+package pgtest
 
 import (
 	"errors"
