@@ -131,6 +131,14 @@ func (c *Client) client() *http.Client {
 	return &h
 }
 
+// Within is a context that lasts at most so long; 0: as long as the one that it is made of.
+func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, d)
+}
+
 // object checks that a body is one JSON object.
 func object(raw []byte) (json.RawMessage, error) {
 	raw = bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\xEF\xBB\xBF")))

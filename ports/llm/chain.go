@@ -38,12 +38,12 @@ func timed(m Model, each time.Duration) (Model, time.Duration) {
 func (c chain) Ref() Ref { return c.models[0].Ref() }
 
 func (c chain) Generate(ctx context.Context, r Request) (Response, error) {
-	return c.try(ctx, r, func(ctx context.Context, m Model) (Response, error) { return m.Generate(ctx, r) })
+	return c.try(ctx, r, func(m Model, r Request) (Response, error) { return m.Generate(ctx, r) })
 }
 
 func (c chain) Stream(ctx context.Context, r Request, tell func(Delta)) (Response, error) {
 	told := false
-	return c.try(ctx, r, func(ctx context.Context, m Model) (Response, error) {
+	return c.try(ctx, r, func(m Model, r Request) (Response, error) {
 		if told {
 			tell(Delta{Void: true})
 		}
@@ -54,15 +54,13 @@ func (c chain) Stream(ctx context.Context, r Request, tell func(Delta)) (Respons
 	})
 }
 
-func (c chain) try(ctx context.Context, r Request, ask func(context.Context, Model) (Response, error)) (Response, error) {
+func (c chain) try(ctx context.Context, r Request, ask func(Model, Request) (Response, error)) (Response, error) {
+	if r.Within == 0 {
+		r.Within = c.each
+	}
 	var failed []error
 	for _, m := range c.models {
-		in, stop := ctx, func() {}
-		if c.each > 0 {
-			in, stop = context.WithTimeout(ctx, c.each)
-		}
-		resp, err := ask(in, m)
-		stop()
+		resp, err := ask(m, r)
 		if err == nil {
 			err = sound(m.Ref(), r, &resp)
 		}

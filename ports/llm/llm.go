@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"pawl/internal/codec"
 )
@@ -41,6 +42,8 @@ type Request struct {
 	Temperature *float64 `json:"temperature,omitempty"`
 	Seed        *int64   `json:"seed,omitempty"` // where the provider has such a thing
 	Stop        []string `json:"stop,omitempty"`
+
+	Within time.Duration `json:"-"` // how long one attempt may take; 0: as long as its context lasts
 }
 
 // Role is who said a message.

@@ -52,6 +52,8 @@ func New(c Config, name string) llm.Model {
 func (m *model) Ref() llm.Ref { return m.ref }
 
 func (m *model) Generate(ctx context.Context, r llm.Request) (llm.Response, error) {
+	ctx, stop := rest.Within(ctx, r.Within)
+	defer stop()
 	raw, err := m.rest.Post(ctx, path, m.request(r, false))
 	if err != nil {
 		return llm.Response{}, m.fault(err)
@@ -65,6 +67,8 @@ func (m *model) Generate(ctx context.Context, r llm.Request) (llm.Response, erro
 
 func (m *model) Stream(ctx context.Context, r llm.Request, tell func(llm.Delta)) (llm.Response, error) {
 	a := answer{streamed: true}
+	ctx, stop := rest.Within(ctx, r.Within)
+	defer stop()
 	err := m.rest.Stream(ctx, path, m.request(r, true), func(e rest.Event) error { return a.add(e.Data, tell) })
 	if err != nil {
 		return llm.Response{}, m.fault(err)

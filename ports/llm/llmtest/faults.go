@@ -188,6 +188,15 @@ func cancelled(t *testing.T, p *Provider) {
 			t.Errorf("a call that was cancelled before: %v", err)
 		}
 	})
+	both(t, func(t *testing.T, ask func(context.Context, llm.Model, llm.Request) (llm.Response, error)) {
+		p.Play(Scene{Mute: true})
+		r := hello()
+		r.Within = 50 * time.Millisecond
+		soon(t, func() {
+			_, err := ask(t.Context(), p.Model(Setup{}), r)
+			failed(t, err, pawl.CodeTimeout)
+		})
+	})
 	p.Play(Scene{Stall: true, Answer: said("One, two, three, four.")})
 	ctx, cancel := context.WithCancel(t.Context())
 	soon(t, func() {

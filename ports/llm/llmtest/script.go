@@ -85,8 +85,7 @@ func (s *Script) Requests() []llm.Request {
 
 // Generate takes the next turn.
 func (s *Script) Generate(ctx context.Context, r llm.Request) (llm.Response, error) {
-	t := s.next(r)
-	return s.end(ctx, t)
+	return s.end(ctx, r, s.next(r))
 }
 
 // Stream takes the next turn and tells its pieces.
@@ -101,7 +100,7 @@ func (s *Script) Stream(ctx context.Context, r llm.Request, tell func(llm.Delta)
 		}
 		tell(llm.Delta{Text: p})
 	}
-	return s.end(ctx, t)
+	return s.end(ctx, r, t)
 }
 
 func (s *Script) next(r llm.Request) Turn {
@@ -112,7 +111,12 @@ func (s *Script) next(r llm.Request) Turn {
 	return s.turn(n, r)
 }
 
-func (s *Script) end(ctx context.Context, t Turn) (llm.Response, error) {
+func (s *Script) end(ctx context.Context, asked llm.Request, t Turn) (llm.Response, error) {
+	if asked.Within > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, asked.Within)
+		defer stop()
+	}
 	if t.Hang {
 		<-ctx.Done()
 	}

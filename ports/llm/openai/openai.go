@@ -66,6 +66,8 @@ const path = "/chat/completions"
 func (m *model) Ref() llm.Ref { return m.ref }
 
 func (m *model) Generate(ctx context.Context, r llm.Request) (llm.Response, error) {
+	ctx, stop := rest.Within(ctx, r.Within)
+	defer stop()
 	raw, err := m.rest.Post(ctx, path, m.request(r, false))
 	if err != nil {
 		return llm.Response{}, m.fault(err)
@@ -86,6 +88,8 @@ func (m *model) Stream(ctx context.Context, r llm.Request, tell func(llm.Delta))
 		return resp, err
 	}
 	var a answer
+	ctx, stop := rest.Within(ctx, r.Within)
+	defer stop()
 	err := m.rest.Stream(ctx, path, m.request(r, true), func(e rest.Event) error {
 		if string(e.Data) == "[DONE]" {
 			return rest.ErrDone
