@@ -31,6 +31,31 @@ func TestRetainEndsWithASweep(t *testing.T) {
 	}, build(t, brief), build(t, lasting))
 }
 
+// laborious is a store that never comes to an end with what has expired.
+type laborious struct{ store.Store }
+
+func (l laborious) Expire(ctx context.Context, _ int) (int, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// No run waits until what has expired is removed, nor does the end of a worker.
+func TestNobodyWaitsForWhatHasExpired(t *testing.T) {
+	g := one(func(_ context.Context, w work) (work, error) { return w, nil }, pawl.Options{})
+	virtual(t, func(r *rig) {
+		began := time.Now()
+		e := r.engine(laborious{r.store}, engine.Config{})
+		defer r.worker(e)()
+		r.ends(r.start("one", 1).ID, pawl.StatusSucceeded)
+		if err := e.WorkRun(r.ctx, r.start("one", 2).ID); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("it took %s", d)
+		}
+	}, build(t, g))
+}
+
 // TestEnqueueHonorsItsOptions and inherits what they leave open.
 func TestEnqueueHonorsItsOptions(t *testing.T) {
 	own := pawl.StartOptions{Sensitivity: "high", Correlation: "c-2", Traceparent: "00-22222222222222222222222222222222-2222222222222222-01"}

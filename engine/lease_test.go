@@ -375,3 +375,36 @@ func TestAWorkerThatStoodStillDoesNothingMore(t *testing.T) {
 		t.Errorf("%d first calls and %d second ones, in %d bodies that got so far", a, b, bodies.of("call"))
 	}
 }
+
+// tardy is a store that a renewal reaches only when the worker takes its leave, or has given the renewal up.
+type tardy struct {
+	store.Store
+	left chan struct{}
+}
+
+func (s *tardy) Renew(ctx context.Context, worker string, ls []store.Lease, hold time.Duration) ([]store.Held, error) {
+	if len(ls) > 0 {
+		select {
+		case <-s.left:
+		case <-ctx.Done():
+		}
+		return s.Store.Renew(context.WithoutCancel(ctx), worker, ls, hold)
+	}
+	held, err := s.Store.Renew(ctx, worker, ls, hold)
+	close(s.left)
+	time.Sleep(time.Millisecond)
+	return held, err
+}
+
+// A worker that has left is not taken for alive because of its last renewal.
+func TestAWorkerThatLeftIsGone(t *testing.T) {
+	g := one(func(_ context.Context, w work) (work, error) { time.Sleep(4 * time.Second); return w, nil }, pawl.Options{})
+	virtual(t, func(r *rig) {
+		stop := r.worker(r.engine(&tardy{Store: r.store, left: make(chan struct{})}, engine.Config{}))
+		r.ends(r.start("one", 1).ID, pawl.StatusSucceeded)
+		stop()
+		if ws, err := r.store.Workers(r.ctx); err != nil || len(ws) > 0 {
+			t.Errorf("alive: %+v, %v", ws, err)
+		}
+	}, build(t, g))
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"pawl/internal/machine"
 	"pawl/store"
@@ -74,7 +75,19 @@ func (e *Engine) wasHeldHere(r store.Run) bool {
 	return ok && epoch == r.Epoch
 }
 
-// expire removes what has outlived its retention, a bounded number of runs at a time.
+// tidy is how often a worker looks for what its store has to be rid of.
+const tidy = time.Minute
+
+// expires removes what has outlived its retention, beside all that a worker does: where that is much, no run waits for it.
+func (e *Engine) expires(ctx context.Context) {
+	for ; ctx.Err() == nil; wait(ctx, tidy, nil) {
+		if err := e.expire(ctx); ctx.Err() == nil {
+			e.c.Trace.fault("expire", err)
+		}
+	}
+}
+
+// expire removes a bounded number of runs.
 func (e *Engine) expire(ctx context.Context) error {
 	for range 10 {
 		n, err := e.store.Expire(ctx, 100)

@@ -107,14 +107,15 @@ func (w *worker) run(ctx context.Context, done func(context.Context) (bool, erro
 	notices := w.e.store.Watch(background) // from here on: before anything is claimed
 	helpers.Go(func() { w.listen(background, notices) })
 	helpers.Go(func() { w.keep(background) })
+	helpers.Go(func() { w.e.expires(background) })
 	err := w.loop(ctx, context.WithoutCancel(ctx), done) // what is in hand ends by its own causes, not with a context
 	w.mu.Lock()
 	w.stop = true
 	w.mu.Unlock()
 	w.wg.Wait() // leases are renewed until the last run is out of hand
-	w.leave(background)
 	cancel()
 	helpers.Wait()
+	w.leave(context.WithoutCancel(ctx)) // a renewal after it would say that the worker lives
 	return err
 }
 
@@ -131,10 +132,9 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 	var outage time.Time
 	swept := time.Time{}
 	for ctx.Err() == nil {
-		if now := time.Now(); swept.IsZero() || now.Sub(swept) >= time.Minute {
+		if now := time.Now(); swept.IsZero() || now.Sub(swept) >= tidy {
 			swept = now
 			w.e.c.Trace.fault("sweep", w.e.sweep(ctx, w.root))
-			w.e.c.Trace.fault("expire", w.e.expire(ctx))
 		}
 		free := w.claims()
 		if len(w.e.kinds) == 0 { // no kinds would mean every kind
