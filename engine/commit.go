@@ -26,7 +26,7 @@ type commit struct {
 	decide     func(machine.Record) (machine.Move, error)
 }
 
-// commit makes a decision durable. It returns errLetGo when the run is out of hand afterwards.
+// commit makes a decision durable. It returns errLetGo when the run is out of hand afterwards, ErrFenced where it was before.
 func (h *hand) commit(ctx context.Context, c commit) error {
 	var outage time.Time
 	for refused := 0; ; {
@@ -106,7 +106,7 @@ func (h *hand) stale(ctx context.Context, c commit, mv machine.Move) (again bool
 	}
 	if len(held) == 0 || held[0].Lost {
 		h.interrupt(pawl.ErrFenced)
-		return false, errLetGo
+		return false, pawl.ErrFenced
 	}
 	if err := h.receive(ctx); err != nil {
 		return false, err

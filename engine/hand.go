@@ -162,7 +162,7 @@ func (h *hand) receive(ctx context.Context) error {
 	return nil
 }
 
-// errLetGo ends the driving of a run: it ended, it was parked, or another worker has it.
+// errLetGo ends the driving of a run: it ended, it was parked, or it was given back. Where another worker has it, ErrFenced does.
 var errLetGo = errors.New("engine: the run is out of hand")
 
 // drive takes a run from visit to visit until it is out of hand.
@@ -186,8 +186,11 @@ func (h *hand) goOn(ctx context.Context, step func(context.Context) error) {
 	}
 	defer h.w.drop(h)
 	switch {
-	case errors.Is(err, errLetGo), errors.Is(err, pawl.ErrFenced), ctx.Err() != nil:
+	case errors.Is(err, errLetGo), ctx.Err() != nil:
 	default:
+		if errors.Is(err, pawl.ErrFenced) {
+			err = fmt.Errorf("what was under way here is thrown away: %w", err)
+		}
 		// The lease runs out and another claim tries again: nothing is lost, but somebody should know.
 		h.e.c.Trace.fault(fmt.Sprintf("run %s at %s", h.run.ID, h.rec.Node), err)
 	}
@@ -274,7 +277,7 @@ func (h *hand) step(ctx context.Context) error {
 	case h.rec.Cancel != nil:
 		return h.cancelled(ctx, nil, h.tick(ctx, nil))
 	case errors.Is(h.interrupted(), pawl.ErrFenced):
-		return errLetGo
+		return pawl.ErrFenced
 	case h.w.draining() || h.interrupted() != nil:
 		return h.giveBack(ctx, nil, h.tick(ctx, nil), 0)
 	}
@@ -320,7 +323,7 @@ func (h *hand) conclude(ctx context.Context, v *visit, next any, err error) erro
 	t := h.tick(ctx, v)
 	switch {
 	case errors.Is(cause, pawl.ErrFenced):
-		return errLetGo
+		return pawl.ErrFenced
 	case errors.Is(cause, pawl.ErrCancelled):
 		if err := h.receive(ctx); err != nil {
 			return err

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,8 +44,14 @@ func short() engine.Config { return engine.Config{Lease: 5 * time.Second} }
 // twoWorkers runs a node on a worker whose renewals are cut, until another one has taken the run over; first tells the
 // two executions apart.
 func twoWorkers(t *testing.T, node func(ctx context.Context, w work, first bool, heal func()) (work, error), check func(*rig, pawl.Run)) {
-	var n atomic.Int64
+	var n, told atomic.Int64
 	d := &deaf{}
+	loser := short()
+	loser.Trace.Fault = func(op string, _ error) {
+		if strings.HasPrefix(op, "run ") {
+			told.Add(1)
+		}
+	}
 	g := one(func(ctx context.Context, w work) (work, error) {
 		return node(ctx, w, n.Add(1) == 1, func() { d.cut.Store(false) })
 	}, pawl.Options{})
@@ -52,7 +59,7 @@ func twoWorkers(t *testing.T, node func(ctx context.Context, w work, first bool,
 	virtual(t, func(r *rig) {
 		d.Store = r.store
 		d.cut.Store(true)
-		defer r.worker(r.engine(d, short()))()
+		defer r.worker(r.engine(d, loser))()
 		run := r.start("one", 1)
 		r.becomes(run.ID, pawl.StatusRunning)
 		defer r.worker(r.engine(r.store, short()))()
@@ -66,6 +73,9 @@ func twoWorkers(t *testing.T, node func(ctx context.Context, w work, first bool,
 		}
 		if n.Load() != 2 {
 			t.Errorf("%d executions", n.Load())
+		}
+		if told.Load() != 1 {
+			t.Errorf("told %d times that the run is lost", told.Load())
 		}
 		check(r, end)
 	}, build(t, g))

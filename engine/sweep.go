@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"pawl"
 	"pawl/internal/machine"
 	"pawl/store"
 )
@@ -156,7 +157,7 @@ func (e *Engine) holdRun(ctx context.Context, r store.Run) error {
 
 // letGo is nil where the run is out of hand, as it should be.
 func letGo(err error) error {
-	if errors.Is(err, errLetGo) {
+	if errors.Is(err, errLetGo) || errors.Is(err, pawl.ErrFenced) {
 		return nil
 	}
 	return err

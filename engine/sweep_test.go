@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"pawl"
+	"pawl/store"
 	"pawl/store/memory"
 )
 
@@ -26,5 +27,28 @@ func TestARunThatIsNotHeldAnyMoreIsForgotten(t *testing.T) {
 	e.held["ended since"] = 1
 	if err := e.sweep(t.Context(), ""); err != nil || len(e.held) != 0 {
 		t.Errorf("%v is remembered, %v", e.held, err)
+	}
+}
+
+// stopping is a store that tells the worker to stop while the worker tidies it up.
+type stopping struct {
+	store.Store
+	stop context.CancelFunc
+}
+
+func (s *stopping) Expire(ctx context.Context, _ int) (int, error) {
+	s.stop()
+	return 0, context.Cause(ctx)
+}
+
+// TestStopIsNoTrouble: who is told to stop amid its upkeep has no fault to tell.
+func TestStopIsNoTrouble(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	e, err := New(&stopping{memory.New(), stop}, nil, Config{Trace: Trace{Fault: func(op string, err error) { t.Error(op, err) }}})
+	if err == nil {
+		err = e.Work(ctx)
+	}
+	if err != nil || ctx.Err() == nil {
+		t.Error(err)
 	}
 }

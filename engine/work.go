@@ -134,7 +134,9 @@ func (w *worker) loop(ctx, background context.Context, done func(context.Context
 	for ctx.Err() == nil {
 		if now := time.Now(); swept.IsZero() || now.Sub(swept) >= tidy {
 			swept = now
-			w.e.c.Trace.fault("sweep", w.e.sweep(ctx, w.root))
+			if err := w.e.sweep(ctx, w.root); ctx.Err() == nil { // told to stop is no fault
+				w.e.c.Trace.fault("sweep", err)
+			}
 		}
 		free := w.claims()
 		if len(w.e.kinds) == 0 { // no kinds would mean every kind
