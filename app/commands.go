@@ -233,6 +233,11 @@ func (c *call) run(ctx context.Context, name string, args []string, dash int, f 
 		return err
 	}
 	c.greet(started)
+	for _, meter := range slices.Sorted(maps.Keys(budget)) {
+		if known := metersOf(o.Workflow); !slices.Contains(known, meter) {
+			c.say.line("--budget: %s has no ceiling %s, and is bounded by it only if one of its nodes charges it%s", name, shortened(meter), suggest(meter, known))
+		}
+	}
 	if f.detach {
 		return c.detached(ctx, started)
 	}

@@ -146,3 +146,34 @@ func TestNumberOfAChoice(t *testing.T) {
 	r := s.want(exitWaiting, "run", "approve", "--json").last(t)
 	s.want(0, "runs", "answer", r.Run.ID, r.Questions[0].ID, "2")
 }
+
+// A name in a setting that nothing has is said: a slip of the finger must not pass for a bound.
+func TestUnknownNamesAreSaid(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	if got := s.want(0, "run", "hello", "x", "--budget", "lmm=1,llm=2,usd=1,runtime=5m"); !strings.Contains(got.err, `hello has no ceiling "lmm"`) ||
+		!strings.Contains(got.err, `did you mean "llm"?`) || strings.Count(got.err, "no ceiling") != 1 {
+		t.Error(got.err)
+	}
+	w := s.start("work", "--concurrency", "helo=1,hello=2,approve=3", "family")
+	w.await(t, `this program has no workflow "helo": did you mean "hello"?`, 1)
+	if err := w.Process.Signal(os.Interrupt); err != nil {
+		t.Skip("needs linux: no such signal here")
+	}
+	if got := w.end(t); strings.Count(got.err, "has no workflow") != 1 {
+		t.Error(got.err)
+	}
+}
+
+// Who names the wrong file reads so, and so does who looks into the wrong store.
+func TestWrongPlaceIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	if got := s.want(exitUsage, "runs", "import", s.dir); !strings.Contains(got.err, s.dir+" is a folder") {
+		t.Error(got.err)
+	}
+	file := "sqlite:" + filepath.Join(s.dir, "other.db")
+	if got := s.want(0, "runs", "ls", "--store", file); !strings.Contains(got.err, "there are no such runs in "+file) {
+		t.Error(got.err)
+	}
+}

@@ -112,6 +112,9 @@ func (c *call) importFile(ctx context.Context, from string) error {
 			return invalid("%v", err)
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return invalid("%s is a folder, not a file of runs export", from)
+		}
 		r = f
 	}
 	if r == nil {

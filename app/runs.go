@@ -62,7 +62,7 @@ func (c *call) list(ctx context.Context, f pawl.RunFilter, after string, limit i
 		return nil
 	}
 	if len(all) == 0 {
-		c.say.line("there are no such runs")
+		c.say.line("there are no such runs in %s", storeTyped(c.conf.value("store")))
 		return nil
 	}
 	now, err := c.store.Now(ctx)

@@ -2,6 +2,8 @@ package app
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"fmt"
 	"strconv"
 	"strings"
@@ -33,6 +35,25 @@ func budgets(text string) (pawl.Budget, error) {
 		out[meter] = n
 	}
 	return out, nil
+}
+
+// metersOf are the meters that a workflow is known to use: those that every run may, its ceilings, and what its nodes cost.
+func metersOf(w *pawl.Workflow) []string {
+	shape, seen := w.Program().Shape, map[string]bool{pawl.MeterUSD: true, pawl.MeterRuntime: true}
+	for meter := range shape.Budget {
+		seen[meter] = true
+	}
+	for _, n := range shape.Nodes {
+		for meter := range n.Costs {
+			seen[meter] = true
+		}
+	}
+	for _, child := range w.Children() {
+		for _, meter := range metersOf(child) {
+			seen[meter] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // units reads an amount of a meter in the unit that the meter counts in.

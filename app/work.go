@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -86,6 +88,12 @@ func (c *call) work(ctx context.Context, names []string, f workFlags) error {
 		ids = append(ids, w.ID())
 	}
 	c.say.line("working %s, up to %d runs at once; Ctrl-C stops after the steps under way", strings.Join(ids, ", "), f.slots)
+	known := c.known(ws)
+	for _, name := range slices.Sorted(maps.Keys(conf.Concurrency)) {
+		if !slices.Contains(known, name) {
+			c.say.line("concurrency: this program has no workflow %s%s", shortened(name), suggest(name, known))
+		}
+	}
 	c.tell()
 	return c.workUntilTold(ctx, log, f.drain)
 }
@@ -142,6 +150,20 @@ func (c *call) openAll(ctx context.Context, names []string) (ws []*pawl.Workflow
 		return nil, invalid("this program has no workflows")
 	}
 	return ws, nil
+}
+
+// known are the names of all workflows of the program, and of the children of those that are opened.
+func (c *call) known(ws []*pawl.Workflow) []string {
+	var names []string
+	for _, w := range c.workflows {
+		names = append(names, w.Name)
+	}
+	for len(ws) > 0 {
+		names = append(names, ws[0].Name())
+		ws = append(ws[1:], ws[0].Children()...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // workLine is one line of a worker's log.
