@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -227,7 +228,9 @@ func explain(path string, err error) error {
 			return fmt.Errorf("the disk is full: %w", err)
 		}
 	case strings.Contains(text, "unable to open"), strings.Contains(text, "readonly"):
-		if f, cause := os.OpenFile(path, os.O_RDWR, 0); cause != nil {
+		if f, cause := os.OpenFile(path, os.O_RDWR, 0); errors.Is(cause, fs.ErrNotExist) {
+			return fmt.Errorf("no file can be made in the folder %s: it must be writable: %w", filepath.Dir(path), err)
+		} else if cause != nil {
 			return fmt.Errorf("%w (%w)", err, cause)
 		} else if f.Close(); true {
 			return fmt.Errorf("the file and its folder must be writable: %w", err)

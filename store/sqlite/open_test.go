@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -190,5 +191,18 @@ func TestBusy(t *testing.T) {
 	must(t, s.Create(t.Context(), store.NewRun{ID: "r"}))
 	if _, err := s.Get(t.Context(), store.Scope{All: true}, "left"); !errors.Is(err, store.ErrNotFound) {
 		t.Fatal("what its caller had left was written all the same")
+	}
+}
+
+// Where no file can be made, the folder is named: that the file is not there is no cause.
+func TestNoFileCanBeMade(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs linux: a folder in which not even root can make a file")
+	}
+	if s, err := Open(t.Context(), "/proc/pawl.db", Options{}); err == nil {
+		s.Close()
+		t.Error("made")
+	} else if !strings.Contains(err.Error(), "no file can be made in the folder /proc") || !errors.Is(err, store.ErrUnavailable) {
+		t.Error(err)
 	}
 }
