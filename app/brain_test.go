@@ -3,12 +3,14 @@ package app
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"pawl/ports/llm"
@@ -206,6 +208,24 @@ func TestBrainWithoutAModel(t *testing.T) {
 	}
 	if got := s.want(0, "runs", "ls"); !strings.Contains(got.err, "there are no such runs") {
 		t.Error(got)
+	}
+}
+
+// TestBrainWithASilentModel: the fallback of a model that says nothing is asked, although the plan's time for a call is up by then.
+func TestBrainWithASilentModel(t *testing.T) {
+	t.Parallel()
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(silent.Close)
+	var asked atomic.Int64
+	s := newShell(t)
+	s.ws = []Workflow{Brain()}
+	s.env = append(s.env, "PAWL_PROVIDERS_SILENT_URL="+silent.URL, "PAWL_PROVIDERS_GOOD_URL="+endpoint(t, 200, &asked, ""), "PAWL_MODELS_DEFAULT=silent/a,good/b")
+	put(t, s.dir, "plan.json", `{"question":"Who?","optimized_specs":{"processing":{"timeout":1,"max_validation_runs":1}}}`)
+	if got := s.run("run", "brain", "--input", filepath.Join(s.dir, "plan.json")); !strings.Contains(got.out, "said b") || asked.Load() == 0 {
+		t.Errorf("asked %d times: %+v", asked.Load(), got)
 	}
 }
 
