@@ -281,3 +281,50 @@ func TestBulkModelGoesOn(t *testing.T) {
 		t.Errorf("asked %d times: %v", m.count(), got)
 	}
 }
+
+// TestFaultBulkModelKilled: killed with kill -9 while a model is asked, as often as may be, a file never costs more than its budget.
+func TestFaultBulkModelKilled(t *testing.T) {
+	t.Parallel()
+	const most = 30
+	m := newChat(t, sensible)
+	s := m.shell(t)
+	put(t, s.dir, "in.csv", madeUpTitles(40))
+	kills := 0
+	for stops := 5; ; stops += 6 { // requests, counted over all commands
+		p := s.start(s.bulkArgs("out.csv", "--model", "fast", "--workers", "2", "--budget", fmt.Sprint("llm=", most))...)
+		for m.count() < min(stops, most+1) {
+			select {
+			case <-p.done:
+			case <-time.After(time.Millisecond):
+				continue
+			}
+			break
+		}
+		if m.count() < most {
+			_ = p.Process.Kill()
+			kills++
+		}
+		if end := p.end(t); end.code == 0 {
+			break
+		} else if kills > most {
+			t.Fatal(end)
+		}
+		spent := got(t, s.dir, "out.csv.part.spent")
+		var counted map[string]int
+		last := spent[strings.LastIndex(strings.TrimSpace(spent), "\n")+1:]
+		if err := json.Unmarshal([]byte(last), &counted); err != nil || counted["llm"] < m.count() { // written before it was asked
+			t.Errorf("asked %d times, written: %s, %v", m.count(), last, err)
+		}
+		put(t, s.dir, "out.csv.part.spent", spent+`{"llm":`) // the line that the power cut off
+	}
+	fell := 0
+	for _, why := range column(t, filepath.Join(s.dir, "out.csv"), bulkFallback) {
+		if why != "" {
+			fell++
+		}
+	}
+	t.Logf("killed %d times, asked %d times, %d of 40 rows fell back", kills, m.count(), fell)
+	if kills < 3 || m.count() > most || fell == 0 {
+		t.Errorf("killed %d times, asked %d times, %d rows fell back", kills, m.count(), fell)
+	}
+}
