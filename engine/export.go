@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func (e *Engine) familyOf(ctx context.Context, s store.Scope, id string) ([]stri
 	}
 }
 
-// whole reads all of a run, as it is at one moment.
+// whole reads all of a run, as it is at one moment: what was read while it moved is read again, and so is what cannot be right.
 func (e *Engine) whole(ctx context.Context, s store.Scope, id string) (parcel.Run, error) {
 	for range 20 {
 		before, err := e.store.Get(ctx, s, id)
@@ -77,17 +78,17 @@ func (e *Engine) whole(ctx context.Context, s store.Scope, id string) (parcel.Ru
 			return parcel.Run{}, err
 		}
 		r := parcel.Run{Run: before}
-		if r.Rows, err = e.rows(ctx, s, id); err != nil {
-			return r, err
-		}
-		if r.Questions, err = e.questions(ctx, s, id); err != nil {
-			return r, err
-		}
-		after, err := e.store.Get(ctx, s, id)
-		if err != nil {
-			return r, err
-		}
-		if bytes.Equal(before.Row, after.Row) && before.Inbox == after.Inbox && before.Epoch == after.Epoch {
+		var asked error
+		r.Rows, err = e.rows(ctx, s, id)
+		r.Questions, asked = e.questions(ctx, s, id)
+		after, gone := e.store.Get(ctx, s, id)
+		switch {
+		case gone != nil:
+			return r, gone
+		case !bytes.Equal(before.Row, after.Row) || before.Inbox != after.Inbox || before.Epoch != after.Epoch:
+		case err != nil || asked != nil:
+			return r, cmp.Or(err, asked)
+		default:
 			return r, origin(&r)
 		}
 	}

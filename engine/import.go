@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -80,20 +81,41 @@ func copies(ctx context.Context, root string, all []parcel.Run, c pawl.Caller, a
 	if all[0].ID != root {
 		return nil, fmt.Errorf("the first run is %s and not %s", all[0].ID, root)
 	}
-	asked := map[string]bool{}
+	parents, asked := map[string]string{}, map[string]bool{}
+	for _, r := range all[1:] {
+		if !ids[r.Parent] {
+			return nil, fmt.Errorf("run %s: its parent %q is not in the file", r.ID, r.Parent)
+		}
+		parents[r.ID] = r.Parent
+	}
 	for i := range all {
-		n, err := copied(ctx, &all[i], root, ids, asked, Copied{At: at, By: c.User})
+		above, err := lineage(parents, all[i].ID, root)
+		if err != nil {
+			return nil, err
+		}
+		n, err := copied(ctx, &all[i], above, asked, Copied{At: at, By: c.User})
 		if err != nil {
 			return nil, fmt.Errorf("run %s: %w", all[i].ID, err)
 		}
-		n.Tenant, n.User = c.Tenant, c.User
+		n.Tenant, n.User, n.Root = c.Tenant, c.User, root
 		out = append(out, n)
 	}
 	return out, nil
 }
 
-// copied makes a new run of one of a file. What names say twice is taken from the record.
-func copied(ctx context.Context, r *parcel.Run, root string, ids, asked map[string]bool, as Copied) (n store.NewRun, err error) {
+// lineage is the runs of a file above one, the parent first: all of them end at the root.
+func lineage(parents map[string]string, id, root string) (above []string, err error) {
+	for up := id; up != root; {
+		if up = parents[up]; len(above) == pawl.MaxDepth {
+			return nil, fmt.Errorf("run %s: its parents do not lead to run %s", id, root)
+		}
+		above = append(above, up)
+	}
+	return above, nil
+}
+
+// copied makes a new run of one of a file, below those above it. What names say twice is taken from the record.
+func copied(ctx context.Context, r *parcel.Run, above []string, asked map[string]bool, as Copied) (n store.NewRun, err error) {
 	rec, head, err := parts(r.Run)
 	if err != nil {
 		return n, err
@@ -109,20 +131,15 @@ func copied(ctx context.Context, r *parcel.Run, root string, ids, asked map[stri
 		r.Questions[i].Closed = true // nobody can answer it any more
 	}
 	as.Tenant, as.User, as.Key = r.Tenant, r.User, r.Key
-	head.Copy = &as
-	head.Ancestors = slices.DeleteFunc(head.Ancestors, func(id string) bool { return !ids[id] })
+	head.Copy, head.Ancestors = &as, above
 	rows := append(r.Rows, store.Row{Stream: store.Audit, Data: encode(audit{By: as.By, Did: "import", What: as})})
 	n = store.NewRun{
-		ID: r.ID, Workflow: r.Workflow, Version: r.Version, Root: root, Status: string(rec.Status), Node: rec.Node, Priority: r.Priority,
+		ID: r.ID, Workflow: r.Workflow, Version: r.Version, Status: string(rec.Status), Node: rec.Node, Priority: r.Priority,
 		Head: encode(head), Row: r.Row, Caps: r.Counters, Add: rows,
 		Past: &store.Past{Outcome: outcomeOf(rec), Created: r.Created, Updated: r.Updated, Questions: r.Questions},
 	}
-	switch {
-	case r.ID == root:
-	case !ids[r.Parent]:
-		return n, fmt.Errorf("its parent %q is not in the file", r.Parent)
-	default:
-		n.Parent = r.Parent
+	if len(above) > 0 {
+		n.Parent = above[0]
 	}
 	return n, nil
 }
@@ -137,6 +154,7 @@ type inspection struct {
 	sum   string          // of the state
 	work  int             // bytes of all states that were made
 	seen  map[string]bool // blobs
+	named []string        // blobs, by what tells of them
 }
 
 // maxStates is how many bytes the states of a run may have together: small changes of a large state make much of a small file.
@@ -146,6 +164,14 @@ func (v *inspection) all(ctx context.Context) error {
 	v.seen = map[string]bool{}
 	if !known(v.rec.Status) || v.rec.Node == "" || v.rec.Attempt < 1 || v.rec.Visit < 1 || v.rec.Steps < 1 {
 		return fmt.Errorf("its record cannot be (status %q at %q)", v.rec.Status, v.rec.Node)
+	}
+	for m, n := range v.head.Budget {
+		if n < 0 { // which would be none at all for a fork
+			return fmt.Errorf("its budget %s is %d", m, n)
+		}
+	}
+	if v.head.Generation < 0 {
+		return fmt.Errorf("its generation is %d", v.head.Generation)
 	}
 	for i := range v.run.Rows {
 		if ctx.Err() != nil {
@@ -158,7 +184,7 @@ func (v *inspection) all(ctx context.Context) error {
 	if v.steps != v.rec.Steps || v.rec.Hash != v.sum {
 		return fmt.Errorf("its %d steps are not those of its record", v.steps)
 	}
-	for _, key := range []string{v.head.Large, v.rec.Large} {
+	for _, key := range append(v.named, v.head.Large, v.rec.Large) {
 		if key != "" && !v.seen[key] {
 			return fmt.Errorf("the blob %s is missing", key)
 		}
@@ -186,7 +212,14 @@ func (v *inspection) row(row *store.Row) (err error) {
 		}
 		err = unmarshal(*row, new(event))
 	case store.Call:
-		err = unmarshal(*row, new(entry))
+		var en entry
+		if err = unmarshal(*row, &en); err == nil && en.Blob != "" {
+			key, own := strings.CutPrefix(en.Blob, v.run.ID+"/")
+			if !own {
+				return fmt.Errorf("the journal tells of the blob %q of another run", en.Blob)
+			}
+			v.named = append(v.named, key)
+		}
 	case store.Inbox:
 		err = unmarshal(*row, new(machine.Letter))
 	case store.Audit:
@@ -210,6 +243,12 @@ func (v *inspection) step(row *store.Row) error {
 	h, record, err := unframe(*row)
 	if err != nil {
 		return err
+	}
+	if h.From < 0 || h.Upto != 0 && h.Upto < h.From {
+		return fmt.Errorf("step %d: its journal ends before it begins", v.steps)
+	}
+	if key, large := blobOf(h.Payload, v.run.ID); large {
+		v.named = append(v.named, key)
 	}
 	if len(record) > 0 {
 		if v.state, err = delta.Apply(v.state, record); err != nil || len(v.state) > MaxState {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -248,6 +249,9 @@ func TestABadFileImportsNothing(t *testing.T) {
 				t.Fatalf("no row in %s", stream)
 			}
 		}
+		aside := func(blob string) func(*store.Row) { // instead of the result
+			return func(w *store.Row) { w.Data = bytes.Replace(w.Data, []byte(`"r":1`), []byte(blob), 1) }
+		}
 		replaced := func(old, new string) func([]parcel.Run) {
 			return func(rs []parcel.Run) { rs[0].Row = bytes.Replace(rs[0].Row, []byte(old), []byte(new), 1) }
 		}
@@ -259,6 +263,10 @@ func TestABadFileImportsNothing(t *testing.T) {
 			"an id twice":              {func(rs []parcel.Run) { rs[3].ID = rs[2].ID }, "twice"},
 			"another first run":        {func(rs []parcel.Run) { rs[0], rs[1] = rs[1], rs[0] }, "first run"},
 			"a parent that is missing": {func(rs []parcel.Run) { rs[2].Parent = "nobody" }, "nobody"},
+			"parents in a circle":      {func(rs []parcel.Run) { rs[1].Parent, rs[2].Parent = rs[2].ID, rs[1].ID }, "do not lead"},
+			"a budget that is none": {func(rs []parcel.Run) {
+				rs[0].Head = bytes.Replace(rs[0].Head, []byte(`"hash"`), []byte(`"budget":{"llm":-1},"hash"`), 1)
+			}, "llm"},
 			"an odd status":            {replaced(`"s":"succeeded"`, `"s":"splendid"`), "splendid"},
 			"more steps":               {replaced(`"t":`, `"t":1`), "steps"},
 			"a record that is none":    {func(rs []parcel.Run) { rs[1].Row = []byte(`[]`) }, "row cannot be read"},
@@ -267,6 +275,8 @@ func TestABadFileImportsNothing(t *testing.T) {
 			"a step that is none":      {row(store.Step, func(w *store.Row) { w.Data = []byte(`{}`) }), "step 1"},
 			"a step less":              {row(store.Step, func(w *store.Row) { w.Stream, w.Data, w.Told = store.Audit, []byte(`{}`), false }), "step"},
 			"a call that is none":      {row(store.Call, func(w *store.Row) { w.Data = []byte(`"x"`) }), "call"},
+			"a result that is missing": {row(store.Call, aside(`"b":"`+run.ID+`/00"`)), "blob 00 is missing"},
+			"a result of another run":  {row(store.Call, aside(`"b":"another/00"`)), "another run"},
 			"an event that is none":    {row(store.Event, func(w *store.Row) { w.Data = []byte("\xff\xff") }), "event"},
 			"a blob of another name": {func(rs []parcel.Run) {
 				rs[0].Rows = append(rs[0].Rows, store.Row{Stream: store.Blob, Key: "x", At: time.Now(), Data: []byte("y")})
@@ -319,5 +329,28 @@ func TestAnExportIsReadableAndOfItsCaller(t *testing.T) {
 		}
 		err = e.Export(r.ctx, pawl.Caller{User: "eve"}, run.ID, io.Discard)
 		named(t, pawl.Coded(err), pawl.CodeNotFound)
+	}, built(t, poll("1", "ask", 1)))
+}
+
+// TestAnExportThatTheRunOvertakes: a run that moves between two reads is read again.
+func TestAnExportThatTheRunOvertakes(t *testing.T) {
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{}))()
+		run, _ := r.waiting()
+		moves := sync.OnceFunc(func() {
+			r.reply(run.ID, "3")
+			r.ends(run.ID, pawl.StatusSucceeded)
+		})
+		h := &hooked{Store: r.store, read: func(q store.Query, do func() error) error {
+			if q.Stream == store.Event {
+				moves()
+			}
+			return do()
+		}}
+		file := r.export(r.engine(h, engine.Config{}), run.ID)
+		got, err := r.engine(memory.New(), engine.Config{}).Import(r.ctx, operator, bytes.NewReader(file))
+		if err != nil || got.Run.Status != pawl.StatusSucceeded {
+			t.Errorf("%+v, %v", got, err)
+		}
 	}, built(t, poll("1", "ask", 1)))
 }

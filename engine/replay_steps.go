@@ -137,13 +137,21 @@ func kindOf(h stepHead, state bool) int {
 
 // payload is what a row tells beside its names, wherever it is kept.
 func (r *replaying) payload(h stepHead) (json.RawMessage, error) {
-	var large struct {
-		Blob string `json:"blob"`
-	}
-	if len(h.Payload) < 200 && json.Unmarshal(h.Payload, &large) == nil && strings.HasPrefix(large.Blob, r.run.ID+"/") {
-		return r.e.blob(r.ctx, r.scope, r.run.ID, strings.TrimPrefix(large.Blob, r.run.ID+"/"))
+	if key, large := blobOf(h.Payload, r.run.ID); large {
+		return r.e.blob(r.ctx, r.scope, r.run.ID, key)
 	}
 	return h.Payload, nil
+}
+
+// blobOf is the key of the blob of a run that holds a payload instead.
+func blobOf(payload json.RawMessage, run string) (key string, large bool) {
+	var at struct {
+		Blob string `json:"blob"`
+	}
+	if len(payload) >= 200 || json.Unmarshal(payload, &at) != nil {
+		return "", false
+	}
+	return strings.CutPrefix(at.Blob, run+"/")
 }
 
 // failure is the error that a row records, nil if it records none.
