@@ -56,6 +56,8 @@ func Bugs() []Bug {
 		{"retry timer dropped", LayerSimulation, over(planted{apply: noRetries})},
 		{"unsorted Each merge", LayerSimulation, Plant{Around: func(h host.Host) host.Host { return &unsorted{h} }}},
 		{"child spawned twice", LayerSimulation, over(planted{apply: twins})},
+		{"retry acknowledged and not made", LayerLinear, under(planted{apply: noSecondAttempts})},
+		{"cancel keeps children", LayerSimulation, over(planted{apply: deafBelow})},
 		{"cancel ignored", LayerSimulation, over(planted{apply: deaf})},
 	}
 }
@@ -212,13 +214,34 @@ func twins(ctx context.Context, s store.Store, cs []store.Change) error {
 }
 
 func deaf(ctx context.Context, s store.Store, cs []store.Change) error {
+	for i := range cs {
+		cs[i].Letters = uncancelled(cs[i].Letters)
+	}
+	return s.Apply(ctx, cs...)
+}
+
+// deafBelow loses the letters by which a run that ends cancels its children.
+func deafBelow(ctx context.Context, s store.Store, cs []store.Change) error {
 	for i, c := range cs {
-		cs[i].Letters = slices.DeleteFunc(slices.Clone(c.Letters), func(l store.Letter) bool {
-			return slices.ContainsFunc(l.Add, func(r store.Row) bool {
-				var m machine.Letter
-				return r.Stream == store.Inbox && json.Unmarshal(r.Data, &m) == nil && m.Cancel != nil
-			})
+		if c.End {
+			cs[i].Letters = uncancelled(c.Letters)
+		}
+	}
+	return s.Apply(ctx, cs...)
+}
+
+func uncancelled(ls []store.Letter) []store.Letter {
+	return slices.DeleteFunc(slices.Clone(ls), func(l store.Letter) bool {
+		return slices.ContainsFunc(l.Add, func(r store.Row) bool {
+			var m machine.Letter
+			return r.Stream == store.Inbox && json.Unmarshal(r.Data, &m) == nil && m.Cancel != nil
 		})
+	})
+}
+
+func noSecondAttempts(ctx context.Context, s store.Store, cs []store.Change) error {
+	if len(cs) == 1 && cs[0].Takeover {
+		return nil
 	}
 	return s.Apply(ctx, cs...)
 }

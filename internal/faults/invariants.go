@@ -104,6 +104,16 @@ func (l *left) commandsKept() (broken []string) {
 			broken = append(broken, fmt.Sprintf("the run %q was cancelled, and is %s", o.Job.Path, rec.Status))
 		}
 	}
+	for _, id := range l.t.acks.forks {
+		if _, there := l.recs[id]; !there {
+			broken = append(broken, fmt.Sprintf("the fork %s is gone", id))
+		}
+	}
+	for id, want := range l.t.acks.retries {
+		if got := l.recs[id].Attempt; got < want {
+			broken = append(broken, fmt.Sprintf("the run %s was tried again, and is at attempt %d", id, got))
+		}
+	}
 	for id, want := range l.t.acks.answers {
 		qs, err := l.t.Store.Questions(l.ctx, everything, store.Filter{Question: id}, store.Page{})
 		var row struct{ Answer json.RawMessage }
@@ -200,16 +210,29 @@ func (l *left) answersOnce() (broken []string) {
 }
 
 func (l *left) cancelFinal() (broken []string) {
-	at := map[string]time.Time{}
+	grace := 2*l.t.Lease + l.t.Lease/2 + l.t.Slack // a worker that stood still for two leases sees it when it goes on
+	cancelled, until, parents := map[string]time.Time{}, map[string]time.Time{}, map[string]string{}
 	for _, o := range l.t.Orders {
 		if !o.cancelled.IsZero() {
-			at[o.Run] = o.cancelled
+			cancelled[o.Run], until[o.Run] = o.cancelled, o.cancelled.Add(grace)
 		}
 	}
-	grace := 2*l.t.Lease + l.t.Lease/2 + l.t.Slack // a worker that stood still for two leases sees it when it goes on
+	for _, r := range l.runs {
+		parents[r.ID] = r.Parent
+	}
+	calm := l.t.Seen.calmFrom(l.t.Lease)
+	for id := range parents { // a child hears of it from its parent, which somebody has to have in hand
+		late := l.t.Slack
+		for up := parents[id]; up != ""; up = parents[up] {
+			late += l.t.Lease
+			if at, was := cancelled[up]; was {
+				until[id] = slices.MaxFunc([]time.Time{at, calm}, time.Time.Compare).Add(late)
+			}
+		}
+	}
 	for _, b := range l.t.World.begun() {
-		if cancelled, was := at[b.run]; was && b.at.After(cancelled.Add(grace)) {
-			broken = append(broken, fmt.Sprintf("node %s began %s after the run was cancelled", b.node, b.at.Sub(cancelled).Round(time.Millisecond)))
+		if end, was := until[b.run]; was && b.at.After(end) {
+			broken = append(broken, fmt.Sprintf("node %s began %s after the last moment that the cancel of its run leaves it", b.node, b.at.Sub(end).Round(time.Millisecond)))
 		}
 	}
 	return broken

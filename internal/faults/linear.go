@@ -77,6 +77,13 @@ func (l life) step(c command, said string) (out []life) {
 		case said == saidConflict:
 			return keep(l.cancelled || l.answered)
 		}
+	case "retry":
+		switch {
+		case said == saidOK && l.cancelled && l.ended != string(pawl.StatusSucceeded):
+			return []life{{exists: true, again: true, answers: l.answers}}
+		case said == saidConflict:
+			return keep(l.exists && l.ended != string(pawl.StatusCancelled))
+		}
 	case "fork":
 		return keep(l.exists && (said == saidOK || said == saidConflict))
 	case "get":
@@ -120,7 +127,7 @@ func (l life) started(said string, keep func(bool) []life) []life {
 	return nil
 }
 
-// History is 8 clients that start, answer, cancel, fork and get a few runs at once, while the store loses some of what it
+// History is 8 clients that start, answer, cancel, retry, fork and get a few runs at once, while the store loses some of what it
 // should say. It is linearisable if the commands to each run can be put into one order in which each was told the truth
 // (Herlihy and Wing, 1990; checked by porcupine after Wing and Gong, 1993, and Lowe, 2017).
 func History(seed uint64, s store.Store, ops int) (broken string, err error) {
@@ -165,7 +172,7 @@ func History(seed uint64, s store.Store, ops int) (broken string, err error) {
 	if err := <-done; err != nil {
 		return "", err
 	}
-	return h.check(), nil
+	return h.check(context.WithoutCancel(ctx)), nil
 }
 
 // lazy takes a few milliseconds for each call; the calls of a worker come from several goroutines.
@@ -185,9 +192,10 @@ type history struct {
 	rng   *rand.Rand
 	clock atomic.Int64
 
-	mu   sync.Mutex
-	ops  []porcupine.Operation
-	runs sync.Map // id by key
+	mu    sync.Mutex
+	ops   []porcupine.Operation
+	forks []string // that were acknowledged
+	runs  sync.Map // id by key
 }
 
 // command gives one command by chance and notes what was said.
@@ -197,7 +205,7 @@ func (h *history) command(ctx context.Context, client int, rng *rand.Rand, rs pa
 	if id, ok := h.runs.Load(c.key); ok {
 		run = id.(string)
 	}
-	c.what = []string{"start", "answer", "answer", "answer", "cancel", "fork", "get", "get"}[rng.IntN(8)]
+	c.what = []string{"start", "answer", "answer", "answer", "cancel", "retry", "fork", "get", "get"}[rng.IntN(9)]
 	if run == "" {
 		c.what = "start"
 	}
@@ -240,16 +248,29 @@ func (h *history) give(ctx context.Context, rs pawl.Runs, c command, run string)
 		return saidOK, rs.Answer(ctx, run, c.question, json.RawMessage(c.value))
 	case "cancel":
 		return saidOK, rs.Cancel(ctx, run, "")
+	case "retry":
+		_, err := rs.Retry(ctx, run)
+		return saidOK, err
 	case "fork":
-		_, err := rs.Fork(ctx, run, 1, nil)
+		f, err := rs.Fork(ctx, run, 1, nil)
+		if err == nil {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.forks = append(h.forks, f.ID)
+		}
 		return saidOK, err
 	}
 	r, err := rs.Get(ctx, run)
 	return string(r.Status), err
 }
 
-// check looks for an order in which everybody was told the truth.
-func (h *history) check() string {
+// check looks for an order in which everybody was told the truth, and for the forks.
+func (h *history) check(ctx context.Context) string {
+	for _, id := range h.forks {
+		if _, err := h.s.Get(ctx, everything, id); err != nil {
+			return fmt.Sprintf("the fork %s was acknowledged: %v", id, err)
+		}
+	}
 	model := porcupine.NondeterministicModel{
 		Partition: func(ops []porcupine.Operation) [][]porcupine.Operation {
 			by := map[string][]porcupine.Operation{}

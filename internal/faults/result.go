@@ -157,7 +157,10 @@ func Forked(t *Trial, pick func(n int) int) error {
 		return err
 	}
 	err = t.Command(func(ctx context.Context, rs pawl.Runs) error {
-		_, err := rs.Fork(ctx, source, int64(1+pick(int(rec.Steps))), nil)
+		f, err := rs.Fork(ctx, source, int64(1+pick(int(rec.Steps))), nil)
+		if err == nil {
+			t.acks.forks = append(t.acks.forks, f.ID)
+		}
 		if pawl.Coded(err) != nil && pawl.Coded(err).Code == pawl.CodeConflict {
 			return nil // from a terminal there is no way on
 		}

@@ -13,8 +13,8 @@ import (
 	"pawl/store"
 )
 
-// Scene is a trial in which every operation is made at least once: a run with every kind of node, one that is cancelled, one
-// that expires, one that waits in a version that is gone, and a fork.
+// Scene is a trial in which every operation is made at least once: a run with every kind of node, one that is cancelled
+// and tried again, one that expires, one that waits in a version that is gone, and a fork.
 type Scene struct {
 	Store store.Store
 	Cut   func(on bool)
@@ -146,6 +146,9 @@ func (s *Scene) Play() (*SceneResult, []string, error) {
 		if err := s.beside(t, "second", 20*time.Second); err != nil {
 			return err
 		}
+		if err := s.retried(t, l); err != nil {
+			return err
+		}
 		if err := Forked(t, func(int) int { return 4 }); err != nil {
 			return err
 		}
@@ -219,6 +222,23 @@ func (s *Scene) during(t *Trial) error {
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// retried has the run that was cancelled tried again, and cancels it once more.
+func (s *Scene) retried(t *Trial, l *left) error {
+	i := slices.IndexFunc(l.runs, func(r store.Run) bool { return r.Workflow == "doomed" })
+	id := l.runs[i].ID
+	t.acks.retries[id] = 2
+	for _, give := range []func(context.Context, pawl.Runs) error{
+		func(ctx context.Context, rs pawl.Runs) error { _, err := rs.Retry(ctx, id); return err },
+		func(ctx context.Context, rs pawl.Runs) error { return rs.Cancel(ctx, id, "it is doomed again") },
+	} {
+		err := t.Command(give)
+		if code := pawl.Coded(err); code != nil && code.Code != pawl.CodeConflict { // of an earlier one
+			return fmt.Errorf("doomed: %w", err)
 		}
 	}
 	return nil

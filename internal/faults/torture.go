@@ -88,7 +88,6 @@ func (x *Torture) Round(seed uint64) error {
 			if err := x.chaos(seed); err != nil {
 				return err
 			}
-			continue
 		}
 		plays := uint64(20)
 		if kind != "memory" {

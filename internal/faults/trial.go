@@ -83,7 +83,9 @@ type Trial struct {
 // acks are the commands that the store has acknowledged.
 type acks struct {
 	answers  map[string]string // by question
-	attempts int               // to answer differently, that were refused
+	forks    []string
+	retries  map[string]int // the attempt that must have begun, by run
+	attempts int            // to answer differently, that were refused
 }
 
 // stuck is since when nothing will move a run, and which epoch it has had: with another one it has been in somebody's hands.
@@ -115,7 +117,8 @@ func (t *Trial) Play() (err error) {
 	if o := t.Orders[0]; o.Job.Path == "" {
 		o.Job = Job{Path: "run", Sum: 1}
 	}
-	t.acks.answers, t.since, t.seen, t.stop = map[string]string{}, map[string]stuck{}, map[string]int64{}, make(chan struct{})
+	t.acks.answers, t.acks.retries = map[string]string{}, map[string]int{}
+	t.since, t.seen, t.stop = map[string]stuck{}, map[string]int64{}, make(chan struct{})
 	t.ctx, t.end = context.WithTimeout(context.Background(), t.Within)
 	defer t.bury()
 	if t.Before != nil {
