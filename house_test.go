@@ -38,6 +38,7 @@ var houseFloors = []struct {
 	{"internal/draw", 1, "graphs as pictures"},
 	{"internal/text", 1, "keys and words of text"},
 	{"internal/parcel", 1, "runs as one file"},
+	{"internal/pgclock", 1, "a process's time for a real Postgres"},
 	{"internal/pgtest", 1, "a real Postgres for tests"},
 	{"internal/rest", 1, "JSON over HTTP at services of others"},
 	{"ports/*", 1, "the outside world in our words"},

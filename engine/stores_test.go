@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pawl/internal/pgclock"
 	"pawl/internal/pgtest"
 	"pawl/store"
 	"pawl/store/memory"
@@ -60,7 +61,7 @@ func onPostgres(t *testing.T) func() store.Store {
 // clocked is a store on a real Postgres whose clock shows a bubble's time.
 type clocked struct {
 	*postgres.Store
-	clock *pgtest.Clock
+	clock *pgclock.Clock
 }
 
 func (s *clocked) Close() error { return errors.Join(s.Store.Close(), s.clock.Close()) }
@@ -71,7 +72,7 @@ func onClock(t *testing.T) func() store.Store { return clockedAt(t, pgtest.URL(t
 func clockedAt(t *testing.T, address string) func() store.Store {
 	return func() store.Store {
 		t.Helper()
-		clock, err := pgtest.NewClock(address)
+		clock, err := pgclock.New(address)
 		if err != nil {
 			t.Fatal(err)
 		}

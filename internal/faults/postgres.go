@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"pawl/internal/pgtest"
+	"pawl/internal/pgclock"
 	"pawl/store"
 	"pawl/store/postgres"
 )
@@ -30,14 +30,14 @@ END $$`
 // onPostgres is a store in a schema of its own, which goes when it is closed.
 type onPostgres struct {
 	*postgres.Store
-	clock *pgtest.Clock
+	clock *pgclock.Clock
 }
 
 // OpenPostgres opens a fresh store in the database at an address, whose clock is that of the process: where it is opened in a
 // bubble of testing/synctest, time stands still while the server works.
 func OpenPostgres(ctx context.Context, address string) (s store.Store, cut func(on bool), err error) {
 	o := new(onPostgres)
-	if o.clock, err = pgtest.NewClock(address); err != nil {
+	if o.clock, err = pgclock.New(address); err != nil {
 		return nil, nil, err
 	}
 	// Few connections: each one plans all statements anew, which takes longer than a trial does.

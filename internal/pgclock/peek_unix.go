@@ -1,6 +1,6 @@
 //go:build unix
 
-package pgtest
+package pgclock
 
 import (
 	"errors"

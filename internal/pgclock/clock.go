@@ -1,4 +1,9 @@
-package pgtest
+// Package pgclock gives a real Postgres the time of a process, so that tests and the fault harness may play on it in virtual time.
+//
+// It may never know of runs: it is a clock, a dialer and a schema.
+//
+// Start reading at Clock.
+package pgclock
 
 import (
 	"bytes"
@@ -24,8 +29,8 @@ type Clock struct {
 	set    time.Time // what the clock says
 }
 
-// NewClock makes the schema. Close removes it.
-func NewClock(address string) (*Clock, error) {
+// New makes the schema. Close removes it.
+func New(address string) (*Clock, error) {
 	c := &Clock{Schema: "pawl_" + strings.ToLower(rand.Text())}
 	var err error
 	if c.config, err = pgx.ParseConfig(address); err != nil {
