@@ -2,9 +2,9 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
