@@ -140,7 +140,7 @@ func (s *Store) write(w write, call, poisoned func() error) error {
 		return s.hit(kinds, Before)
 	case DieInside:
 		if err := s.rollBack(call, poisoned); err == nil {
-			break // it was committed after all: no such point
+			break // there was nothing to write: no such point
 		}
 		return s.hit(kinds, Inside)
 	case Refuse:
@@ -177,7 +177,7 @@ func (s *Store) write(w write, call, poisoned func() error) error {
 	return err
 }
 
-// rollBack carries a call out so that nothing of it stays. nil: it was committed.
+// rollBack carries a call out so that nothing of it stays. nil: nothing of it is ever written.
 func (s *Store) rollBack(call, poisoned func() error) error {
 	switch {
 	case s.Cut != nil:
@@ -188,6 +188,24 @@ func (s *Store) rollBack(call, poisoned func() error) error {
 		return poisoned()
 	}
 	return errors.New("nothing to roll back")
+}
+
+// together is a cut for all processes of a trial: it is on as long as one of them wants it. Else the one that is done first would let
+// the other's commit through.
+func together(cut func(on bool)) func(on bool) {
+	var mu sync.Mutex
+	want := 0
+	return func(on bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		was := want > 0
+		if want--; on {
+			want += 2
+		}
+		if now := want > 0; now != was {
+			cut(now)
+		}
+	}
 }
 
 // Create makes runs.

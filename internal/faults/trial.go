@@ -119,6 +119,9 @@ func (t *Trial) Play() (err error) {
 	}
 	t.acks.answers, t.acks.retries = map[string]string{}, map[string]int{}
 	t.since, t.seen, t.stop = map[string]stuck{}, map[string]int64{}, make(chan struct{})
+	if t.Cut != nil {
+		t.Cut = together(t.Cut)
+	}
 	t.ctx, t.end = context.WithTimeout(context.Background(), t.Within)
 	defer t.bury()
 	if t.Before != nil {

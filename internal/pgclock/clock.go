@@ -11,8 +11,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"net"
+	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -120,7 +122,28 @@ type wire struct {
 	net.Conn
 	clock   *Clock
 	listens bool
-	idle    bool // it listens, and all that was asked has been answered
+	idle    bool         // it listens, and all that was asked has been answered
+	until   atomic.Int64 // nanoseconds since 1970: when a read ends; 0: when something comes
+}
+
+// SetDeadline bounds reads and writes. An idle line keeps to it in the time of the process.
+func (w *wire) SetDeadline(t time.Time) error {
+	w.bound(t)
+	return w.Conn.SetDeadline(t)
+}
+
+// SetReadDeadline bounds reads.
+func (w *wire) SetReadDeadline(t time.Time) error {
+	w.bound(t)
+	return w.Conn.SetReadDeadline(t)
+}
+
+func (w *wire) bound(t time.Time) {
+	if t.IsZero() {
+		w.until.Store(0)
+	} else {
+		w.until.Store(t.UnixNano())
+	}
 }
 
 // Write sends a request.
@@ -149,6 +172,9 @@ func (w *wire) Read(b []byte) (n int, err error) {
 	for {
 		if n, err = peek(w.Conn, b); n != 0 || err != nil {
 			return n, err
+		}
+		if at := w.until.Load(); at != 0 && time.Now().UnixNano() >= at {
+			return 0, os.ErrDeadlineExceeded
 		}
 		time.Sleep(glance)
 	}
