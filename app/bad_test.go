@@ -166,8 +166,8 @@ func TestBadStore(t *testing.T) {
 	oneClearLine(t, s.run("runs", "ls"), exitUsage, "--store sqlite:PATH")
 }
 
-// TestNaughtyStrings: whatever text comes in, the command ends in time with an answer, a question or a refusal.
-func TestNaughtyStrings(t *testing.T) {
+// TestLongNaughtyStrings: whatever text comes in, the command ends in time with an answer, a question or a refusal.
+func TestLongNaughtyStrings(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("..", "..", "shared", "data", "adversarial", "blns.json"))
 	if err != nil {

@@ -50,8 +50,8 @@ func Graph() *pawl.Graph[Order, Order, Order] {
 }
 `
 
-// TestOtherModule: a main of ten lines in another module has the whole command line with its own workflow.
-func TestOtherModule(t *testing.T) {
+// TestLongOtherModule: a main of ten lines in another module has the whole command line with its own workflow.
+func TestLongOtherModule(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
 	if err != nil {

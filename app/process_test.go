@@ -129,8 +129,8 @@ func TestAnswerFromAnother(t *testing.T) {
 	}
 }
 
-// TestKilled: a run whose process is killed in the middle goes on in another one, with nothing lost and nothing twice.
-func TestKilled(t *testing.T) {
+// TestFaultKilled: a run whose process is killed in the middle goes on in another one, with nothing lost and nothing twice.
+func TestFaultKilled(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	p := s.start("run", "slow", "n=6", "ms=300")

@@ -25,9 +25,9 @@ func smallDisk(t *testing.T) (dir string, ok bool) {
 	return dir, true
 }
 
-// TestFullDisk: a disk that is full in the middle of a run gives a clear error, and when there is space again the run goes on
+// TestFaultFullDisk: a disk that is full in the middle of a run gives a clear error, and when there is space again the run goes on
 // with nothing lost and nothing twice.
-func TestFullDisk(t *testing.T) {
+func TestFaultFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	dir, small := smallDisk(t)

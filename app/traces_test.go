@@ -131,8 +131,8 @@ func TestTracesOfCommands(t *testing.T) {
 	}
 }
 
-// TestTracesOverKill: a command is killed in the middle and another one goes on: the receiver has one span for each step.
-func TestTracesOverKill(t *testing.T) {
+// TestFaultTracesOverKill: a command is killed in the middle and another one goes on: the receiver has one span for each step.
+func TestFaultTracesOverKill(t *testing.T) {
 	t.Parallel()
 	s, to := newShell(t), newReceiver(t)
 	s.env = append(s.env, "OTEL_EXPORTER_OTLP_ENDPOINT="+to.URL)

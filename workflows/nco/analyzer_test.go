@@ -120,7 +120,7 @@ func TestNoRecallAtTheCostOfCorrectness(t *testing.T) {
 	}
 }
 
-// R-003-47: see TestHostileVerdicts. Here: the analyzer's own verdict goes through the same policy.
+// R-003-47: see TestLongHostileVerdicts. Here: the analyzer's own verdict goes through the same policy.
 func TestOwnVerdictsObeyThePolicy(t *testing.T) {
 	for _, description := range []string{"welder", "truck driver", "tailor", "sews garments", "lorries", "teaches children", "xyz"} {
 		p := play{Agent: agent(t, small(t))}
@@ -206,7 +206,7 @@ func TestRefusedInput(t *testing.T) {
 }
 
 // Every naughty string is answered, asked about or refused; nothing panics and nothing is matched by accident.
-func TestNaughtyStrings(t *testing.T) {
+func TestLongNaughtyStrings(t *testing.T) {
 	a := agent(t, Embedded())
 	g := Graph(a)
 	for i, s := range naughty(t) {

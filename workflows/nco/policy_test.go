@@ -17,7 +17,7 @@ func (s said) Expand(context.Context, Turn) (Expansion, error) { return s.e, nil
 
 // A scripted analyzer that breaks one rule each. It is asked once more with the reason; what stands at last is allowed,
 // and what was done is in the step log.
-func TestHostileVerdicts(t *testing.T) {
+func TestLongHostileVerdicts(t *testing.T) {
 	match := func(confidence float64, codes ...string) Verdict {
 		return Verdict{Status: MatchFound, Codes: codes, Confidence: confidence}
 	}
