@@ -39,7 +39,7 @@ func quickPlan() *GraphPlan {
 }
 
 // Worker is the whole of a process that is killed or stopped: it works what is due in a store until it is told to stop, notes
-// effects in a file, and says on out when the store refuses one of its writes as stale.
+// effects in a file, and says on out when the store refuses one of its writes as stale, or it throws away itself what it did.
 func Worker(ctx context.Context, address, ledger string, out io.Writer) error {
 	f, err := openLedger(ledger)
 	if err != nil {
@@ -60,7 +60,13 @@ func workOn(ctx context.Context, address string, out io.Writer, ws ...*pawl.Work
 		return err
 	}
 	defer s.Close()
-	e, err := engine.New(&refusals{Store: s, out: out}, ws, shortly())
+	conf := shortly()
+	conf.Trace.Fault = func(_ string, err error) {
+		if errors.Is(err, pawl.ErrFenced) { // it has seen for itself, and threw away what it did
+			_, _ = fmt.Fprintln(out, "refused")
+		}
+	}
+	e, err := engine.New(&refusals{Store: s, out: out}, ws, conf)
 	if err != nil {
 		return err
 	}
