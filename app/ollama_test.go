@@ -69,22 +69,3 @@ func bare(s string) string {
 		return r
 	}, s)
 }
-
-// TestOllamaNCO: whatever a model says, the run comes to a code or to a question, and each part that the rules did in its place is told.
-func TestOllamaNCO(t *testing.T) {
-	s := onOllama(t)
-	got := s.run("run", "nco", "drives a heavy lorry", "--model", "default", "--json")
-	t.Logf("the result:\n%s", got.out)
-	if got.code != 0 && got.code != 7 {
-		t.Fatalf("%+v", got)
-	}
-	var run pawl.Run
-	if err := json.Unmarshal([]byte(s.want(0, "runs", "ls", "--json").out), &run); err != nil {
-		t.Fatal(err)
-	}
-	shown := s.want(0, "runs", "show", run.ID)
-	t.Logf("runs show:\n%s", shown.out)
-	if len(run.Meters) == 0 || run.Meters[0].Used == 0 {
-		t.Errorf("the model was not asked: %v", run.Meters)
-	}
-}
