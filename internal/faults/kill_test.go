@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -94,26 +95,29 @@ func (s *site) fresh(before map[string]int64) bool {
 	return false
 }
 
+func recovered(s *site) {
+	s.start(6)
+	p := s.worker(s.address)
+	s.soon("a run is held", func() bool { return s.held() > 0 })
+	p.kill()
+	a, b := s.worker(s.address), s.worker(s.address)
+	for range 4 {
+		s.start(1)
+		time.Sleep(20 * time.Millisecond)
+	}
+	s.soon("all runs end", func() bool { return !s.live() })
+	a.kill()
+	b.kill()
+	s.check()
+}
+
 // TestFaultTwoRecoverers: two processes go on with what a killed one has left, while a third starts more.
 func TestFaultTwoRecoverers(t *testing.T) {
 	t.Parallel()
 	want := &calm{}
 	onGrounds(t, func(t *testing.T, address func(*testing.T) string) {
-		for range number("FAULTS_RECOVERIES", 10) {
-			s := newSite(t, address(t), want)
-			s.start(6)
-			p := s.worker(s.address)
-			s.soon("a run is held", func() bool { return s.held() > 0 })
-			p.kill()
-			a, b := s.worker(s.address), s.worker(s.address)
-			for range 4 {
-				s.start(1)
-				time.Sleep(20 * time.Millisecond)
-			}
-			s.soon("all runs end", func() bool { return !s.live() })
-			a.kill()
-			b.kill()
-			s.check()
+		for i := range number("FAULTS_RECOVERIES", 10) {
+			t.Run(fmt.Sprint(i), func(t *testing.T) { recovered(newSite(t, address(t), want)) }) // its connections end with it
 		}
 	})
 }
