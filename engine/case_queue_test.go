@@ -68,8 +68,8 @@ func TestCase28ALongTransactionOnSQLite(t *testing.T) {
 	}
 }
 
-// TestCase28ALongTransactionOnPostgres keeps the dead rows of 6000 jobs: a claim must not look through all of them where that
-// takes long. Entries of the indexes that were read are counted. doctor tells of the transaction.
+// TestCase28ALongTransactionOnPostgres keeps the dead rows of 6000 jobs: a claim must not look through all of them again and
+// again. Entries of the indexes that were read are counted, which are the same on a busy machine. doctor tells of the transaction.
 func TestCase28ALongTransactionOnPostgres(t *testing.T) {
 	server := pgtest.URL(t)
 	address := pgtest.In(server, pgtest.Schema(t, server))
@@ -115,8 +115,8 @@ func TestCase28ALongTransactionOnPostgres(t *testing.T) {
 	s.Close()
 	each := (read() - before) / then
 	t.Logf("a claim reads %d entries of the indexes beside %d dead jobs, and takes %s", each, dead, median)
-	if quick := 3 * time.Millisecond; each > dead && median > quick { // a look that is quick all the same is not spared
-		t.Error("a claim looks through all that is dead, and takes long")
+	if each > 2*dead { // once is as designed where looks are quick, or rare beside what they take
+		t.Error("a claim looks through all that is dead again and again")
 	}
 	if i := slices.IndexFunc(findings, func(f store.Finding) bool { return f.Name == "oldest_snapshot" }); i < 0 {
 		t.Error("doctor does not know of the transaction")
