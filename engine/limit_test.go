@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -327,4 +328,23 @@ func TestAChargeInsideACallIsUnderItsLimit(t *testing.T) {
 			}, build(t, one(asks(c.call), pawl.Options{})))
 		})
 	}
+}
+
+// TestChargesAtTheSameTimeGiveTheirPlacesBack: all of them, when their call has ended.
+func TestChargesAtTheSameTimeGiveTheirPlacesBack(t *testing.T) {
+	g := one(func(ctx context.Context, w work) (work, error) {
+		return w, second(pawl.Do(ctx, "k", func(ctx context.Context) (int, error) {
+			errs := make(chan error, 2)
+			for range 2 {
+				go func() { errs <- pawl.Charge(ctx, "llm", 1) }()
+			}
+			return 1, errors.Join(<-errs, <-errs)
+		}))
+	}, pawl.Options{})
+	virtual(t, func(r *rig) {
+		defer r.worker(r.engine(r.store, engine.Config{Limits: map[string]engine.Limit{"llm": {Max: 2}}}))()
+		for i := range 3 {
+			r.ends(r.start("one", i).ID, pawl.StatusSucceeded)
+		}
+	}, build(t, g))
 }

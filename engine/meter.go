@@ -74,7 +74,11 @@ func (s *scope) admit(ctx context.Context, meter string) error {
 	case s.places == nil:
 		s.places = map[string]func(){}
 	}
-	s.places[meter] = give
+	if other := s.places[meter]; other != nil { // of a charge at the same time
+		s.places[meter] = func() { other(); give() }
+	} else {
+		s.places[meter] = give
+	}
 	return nil
 }
 
