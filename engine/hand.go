@@ -78,7 +78,8 @@ func (h *hand) interrupted() error {
 func (h *hand) renewed(asked time.Time) { raise(&h.held, int64(asked.Sub(h.w.began))) }
 
 // holds makes sure that the run is ours before something is done. Where the process or the store stood still its lease may have
-// run out, and another worker may have done it since: such a lease is renewed first, for as long as repeat has it.
+// run out, and another worker may have done it since: such a lease is renewed first. repeat says for how long
+// that is tried while the store is away.
 func (h *hand) holds(ctx context.Context, repeat func(context.Context, func() error) error) error {
 	if time.Since(h.w.began)-time.Duration(h.held.Load()) < h.e.c.Lease {
 		return nil

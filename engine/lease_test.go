@@ -402,7 +402,7 @@ func (s *tardy) Renew(ctx context.Context, worker string, ls []store.Lease, hold
 	}
 	held, err := s.Store.Renew(ctx, worker, ls, hold)
 	close(s.left)
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Millisecond) // of the bubble: whoever waits for left goes on first
 	return held, err
 }
 

@@ -199,8 +199,10 @@ func together(cut func(on bool)) func(on bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		was := want > 0
-		if want--; on {
-			want += 2
+		if on {
+			want++
+		} else {
+			want--
 		}
 		if now := want > 0; now != was {
 			cut(now)
