@@ -235,7 +235,7 @@ func TestCase27AFileThatOthersWrite(t *testing.T) {
 		defer r.worker(r.engine(r.store, engine.Config{}))()
 		run := r.start("one", 1)
 		r.becomes(run.ID, pawl.StatusRunning)
-		db, err := sql.Open("sqlite", r.store.(*filed).path)
+		db, err := sql.Open("sqlite", r.store.(*filed).path+"?_pragma=busy_timeout(60000)") // the worker may be writing
 		if err != nil {
 			t.Fatal(err)
 		}

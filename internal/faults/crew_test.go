@@ -15,13 +15,14 @@ import (
 // crew are workers in processes of their own, each behind a line of its own.
 type crew struct {
 	*site
+	name  string
 	lines []*Proxy
 	procs []*proc
 	said  int // refusals of those who are no more
 }
 
 func newCrew(s *site, name string, n int) *crew {
-	c := &crew{site: s}
+	c := &crew{site: s, name: name}
 	for range n {
 		line, err := NewProxy(s.address)
 		if err != nil {
@@ -78,44 +79,56 @@ func (c *crew) feed(over <-chan struct{}) error {
 	}
 }
 
+// weather has the storm of a seed go over the crew until all runs have ended, and gives how many were begun too often.
+func (c *crew) weather(server Server, seed int) (s *Storm, worn int) {
+	c.Helper()
+	s = &Storm{Seed: uint64(seed), Lease: c.lease, Least: leastInHand, Server: server, Name: c.name, Held: func() (int, error) { return held(c.store) }}
+	for i := range c.procs {
+		s.Victims = append(s.Victims, c.victim(i))
+	}
+	over, fed := make(chan struct{}), make(chan error, 1)
+	go func() { fed <- c.feed(over) }()
+	err := s.Rage(c.Context(), over)
+	close(over)
+	if ferr := <-fed; err != nil || ferr != nil {
+		c.Fatalf("seed %d: %v, %v", seed, err, ferr)
+	}
+	c.soon("all runs end", func() bool { return !c.live() })
+	for i := range c.procs {
+		c.dismiss(i)
+	}
+	return s, c.judge()
+}
+
 // TestFaultChaosOfProcesses: the storm goes on over 4 workers that are processes of their own: they are killed with kill -9, and
 // stand still by SIGSTOP.
 func TestFaultChaosOfProcesses(t *testing.T) {
 	t.Parallel()
 	want, server := &calm{}, ours(t)
 	n, first, made := number("FAULTS_CREWS", 3), number("FAULTS_FIRST", 1), map[Harm]int{}
-	runs, refused, invalid := 0, 0, 0
+	runs, refused, invalid, lease := 0, 0, 0, Short
 	for seed := first; seed < first+n; seed++ {
-		name := fmt.Sprint("crew_", seed)
-		s := newSite(t, pgtest.In(server.URL, pgtest.Schema(t, server.URL)), want)
-		c := newCrew(s, name, 4)
-		storm := &Storm{Seed: uint64(seed), Lease: Short, Least: leastInHand, Server: server, Name: name, Held: func() (int, error) { return held(s.store) }}
-		for i := range c.procs {
-			storm.Victims = append(storm.Victims, c.victim(i))
+		for again := true; again; { // until the leases are long enough for this machine
+			c := newCrew(newSiteOf(t, pgtest.In(server.URL, pgtest.Schema(t, server.URL)), want, lease), fmt.Sprint("crew_", seed), 4)
+			storm, worn := c.weather(server, seed)
+			if t.Failed() {
+				t.Fatalf("seed %d: %s", seed, told(storm.Made))
+			}
+			harms := 0
+			for h, n := range storm.Made {
+				made[h] += n
+				harms += n
+			}
+			runs, refused = runs+len(c.orders), refused+c.said
+			if again = worn*2 > len(c.orders); again {
+				if t.Logf("%d of %d runs were begun too often with leases of %v", worn, len(c.orders), lease); lease >= 8*Short {
+					t.Fatal("too slow a machine, or too many leases run out")
+				}
+				lease *= 2
+			} else if harms < leastHarms {
+				invalid++
+			}
 		}
-		over, fed := make(chan struct{}), make(chan error, 1)
-		go func() { fed <- c.feed(over) }()
-		err := storm.Rage(t.Context(), over)
-		close(over)
-		if ferr := <-fed; err != nil || ferr != nil {
-			t.Fatalf("seed %d: %v, %v", seed, err, ferr)
-		}
-		s.soon("all runs end", func() bool { return !s.live() })
-		for i := range c.procs {
-			c.dismiss(i)
-		}
-		if s.check(); t.Failed() {
-			t.Fatalf("seed %d: %s", seed, told(storm.Made))
-		}
-		harms := 0
-		for h, n := range storm.Made {
-			made[h] += n
-			harms += n
-		}
-		if harms < leastHarms {
-			invalid++
-		}
-		runs, refused = runs+len(s.orders), refused+c.said
 	}
 	t.Logf("%d trials from seed %d: %d runs and their children; %s; %d writes refused as stale; %d trials invalid", n, first, runs, told(made), refused, invalid)
 	if invalid*4 > n {

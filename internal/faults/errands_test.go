@@ -67,7 +67,7 @@ func ErrandWorker(ctx context.Context, address, receiver string, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	return workOn(ctx, address, out, w)
+	return workOn(ctx, address, Short, out, w)
 }
 
 // errandWorker starts it.
@@ -113,7 +113,7 @@ func onErrands(t *testing.T, address string, before func(n int, item string)) (s
 	t.Cleanup(server.Close)
 	flow, err := errandGraph(server.URL)
 	if err == nil {
-		s.office, err = engine.New(s.store, []*pawl.Workflow{flow}, shortly())
+		s.office, err = engine.New(s.store, []*pawl.Workflow{flow}, shortly(Short))
 	}
 	if err != nil {
 		t.Fatal(err)

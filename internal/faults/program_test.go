@@ -2,10 +2,12 @@ package faults_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"testing"
+	"time"
 
 	"pawl/app"
 	"pawl/internal/faults"
@@ -20,7 +22,8 @@ func TestMain(m *testing.M) {
 	case address != "":
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		ends(faults.Worker(ctx, address, ledger, os.Stdout))
+		lease, err := time.ParseDuration(os.Getenv("FAULTS_LEASE"))
+		ends(errors.Join(err, faults.Worker(ctx, address, ledger, lease, os.Stdout)))
 	case os.Getenv("FAULTS_ERRANDS") != "":
 		ends(faults.ErrandWorker(context.Background(), os.Getenv("FAULTS_ERRANDS"), os.Getenv("FAULTS_RECEIVER"), os.Stdout))
 	case os.Getenv("FAULTS_PROGRAM") != "":

@@ -58,6 +58,7 @@ type site struct {
 	flows   []*pawl.Workflow
 	want    *calm
 	orders  []*Order
+	lease   time.Duration
 }
 
 // proc is a program in a process of its own.
@@ -122,15 +123,21 @@ func database(t *testing.T, address string) *site {
 }
 
 func newSite(t *testing.T, address string, want *calm) *site {
+	return newSiteOf(t, address, want, Short)
+}
+
+// newSiteOf has leases of some length.
+func newSiteOf(t *testing.T, address string, want *calm, lease time.Duration) *site {
+	t.Helper()
 	s := database(t, address)
-	s.ledger, s.want = filepath.Join(tempDir(t), "ledger"), want
+	s.ledger, s.want, s.lease = filepath.Join(tempDir(t), "ledger"), want, lease
 	ledger, err := openLedger(s.ledger)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ledger.Close() })
 	if s.flows, err = Quick(ledger); err == nil {
-		s.office, err = engine.New(s.store, s.flows, shortly())
+		s.office, err = engine.New(s.store, s.flows, shortly(lease))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -138,10 +145,10 @@ func newSite(t *testing.T, address string, want *calm) *site {
 	return s
 }
 
-// worker starts one with short leases, which reaches the store at an address, and waits until it works.
+// worker starts one with the site's leases, which reaches the store at an address, and waits until it works.
 func (s *site) worker(address string) *proc {
 	s.Helper()
-	return s.process("works", []string{"FAULTS_WORKER=" + address})
+	return s.process("works", []string{"FAULTS_WORKER=" + address, "FAULTS_LEASE=" + s.lease.String()})
 }
 
 // program starts the program as people do: a worker with the leases that it has by itself.
@@ -240,6 +247,14 @@ func (s *site) live() bool {
 // check holds what is left against the invariants, and each run against one of a calm day.
 func (s *site) check() {
 	s.Helper()
+	if worn := s.judge(); worn*2 > len(s.orders) {
+		s.Errorf("%d of %d runs were begun too often", worn, len(s.orders))
+	}
+}
+
+// judge checks as much, and gives the number of runs that were begun too often, whose ends are their own.
+func (s *site) judge() (worn int) {
+	s.Helper()
 	w := NewWitness()
 	tr := &Trial{Store: s.store, Seen: w, World: NewWorld(w), Flows: s.flows, Orders: s.orders, ctx: context.Background()}
 	if err := tr.World.ReadLedger(s.ledger); err != nil {
@@ -250,7 +265,7 @@ func (s *site) check() {
 		s.Fatal(err)
 	}
 	l.wear()
-	want, worn := &Result{Effects: map[string]int{}}, 0
+	want := &Result{Effects: map[string]int{}}
 	for _, o := range s.orders {
 		if o.worn { // struck too often: on a slow machine each kill may hit the same run
 			worn++
@@ -261,10 +276,8 @@ func (s *site) check() {
 		maps.Copy(want.Effects, r.Effects)
 	}
 	slices.Sort(want.Ends)
-	if worn*2 > len(s.orders) {
-		s.Errorf("%d of %d runs were begun too often", worn, len(s.orders))
-	}
 	for _, b := range l.all(want) {
 		s.Error(b)
 	}
+	return worn
 }

@@ -17,10 +17,12 @@ import (
 	"pawl/store/sqlite"
 )
 
-// Short is the lease of processes that are killed or stopped in real time.
+// Short is the lease of processes that are killed or stopped in real time, where a machine is not too slow for it.
 const Short = 600 * time.Millisecond
 
-func shortly() engine.Config { return engine.Config{Lease: Short, Poll: 50 * time.Millisecond} }
+func shortly(lease time.Duration) engine.Config {
+	return engine.Config{Lease: lease, Poll: 50 * time.Millisecond}
+}
 
 // quickPlan is a graph whose runs take some tens of milliseconds in real time and stand in the middle of something all the while.
 func quickPlan() *GraphPlan {
@@ -40,7 +42,7 @@ func quickPlan() *GraphPlan {
 
 // Worker is the whole of a process that is killed or stopped: it works what is due in a store until it is told to stop, notes
 // effects in a file, and says on out when the store refuses one of its writes as stale, or it throws away itself what it did.
-func Worker(ctx context.Context, address, ledger string, out io.Writer) error {
+func Worker(ctx context.Context, address, ledger string, lease time.Duration, out io.Writer) error {
 	f, err := openLedger(ledger)
 	if err != nil {
 		return err
@@ -50,17 +52,17 @@ func Worker(ctx context.Context, address, ledger string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return workOn(ctx, address, out, ws...)
+	return workOn(ctx, address, lease, out, ws...)
 }
 
 // workOn works what is due in the store at an address.
-func workOn(ctx context.Context, address string, out io.Writer, ws ...*pawl.Workflow) error {
+func workOn(ctx context.Context, address string, lease time.Duration, out io.Writer, ws ...*pawl.Workflow) error {
 	s, err := openAt(ctx, address)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	conf := shortly()
+	conf := shortly(lease)
 	conf.Trace.Fault = func(_ string, err error) {
 		if errors.Is(err, pawl.ErrFenced) { // it has seen for itself, and threw away what it did
 			_, _ = fmt.Fprintln(out, "refused")
