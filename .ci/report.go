@@ -9,6 +9,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -48,7 +49,16 @@ type report struct {
 	section                 string
 	since                   time.Time
 	failedBefore            int
+	took                    []spell
 }
+
+// spell is how long a test took.
+type spell struct {
+	test    string
+	seconds float64
+}
+
+const slow = 12 // tests are named at the end of each section
 
 func main() {
 	r := &report{output: map[string][]string{}, inPackage: map[string]int{}, since: time.Now()}
@@ -71,13 +81,14 @@ func main() {
 func (r *report) read(e event) {
 	switch {
 	case e.Action == "section":
-		r.section, r.since, r.failedBefore = e.Output, time.Now(), r.failed
+		r.section, r.since, r.failedBefore, r.took = e.Output, time.Now(), r.failed, nil
 		fmt.Printf("\n== %s\n", e.Output)
 	case e.Action == "exit":
 		if e.Output != "0" && r.failed == r.failedBefore {
 			r.failed++
 			fmt.Printf("FAIL go test broke off with status %s\n", e.Output)
 		}
+		r.slowest()
 		fmt.Printf("== %s: %s\n", r.section, time.Since(r.since).Round(100*time.Millisecond))
 	case e.Action == "build-output":
 		r.output[e.ImportPath] = append(r.output[e.ImportPath], e.Output)
@@ -112,7 +123,19 @@ func (r *report) test(e event) {
 	default:
 		return
 	}
+	if !strings.Contains(e.Test, "/") {
+		r.took = append(r.took, spell{key, e.Elapsed})
+	}
 	delete(r.output, key)
+}
+
+// slowest says where a section's time went.
+func (r *report) slowest() {
+	slices.SortFunc(r.took, func(a, b spell) int { return cmp.Compare(b.seconds, a.seconds) })
+	fmt.Println("-- slowest")
+	for _, s := range r.took[:min(slow, len(r.took))] {
+		fmt.Printf("%7.1fs %s\n", s.seconds, s.test)
+	}
 }
 
 // packet prints the end of one package.
