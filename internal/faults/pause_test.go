@@ -16,14 +16,16 @@ func TestFaultPaused(t *testing.T) {
 	want := &calm{}
 	onGrounds(t, func(t *testing.T, address func(*testing.T) string) {
 		refused, invalid, pauses := 0, 0, number("FAULTS_PAUSES", 8)
-		for range pauses {
+		for valid := 0; valid < pauses && invalid < 4*pauses; {
 			n, overtaken := pausedOnce(newSite(t, address(t), want))
-			if refused += n; !overtaken {
+			if refused += n; overtaken {
+				valid++
+			} else { // the slower the machine, the more of its time it stands inside a transaction
 				invalid++
 			}
 		}
-		t.Logf("%d pauses, %d times what the old workers did was refused or thrown away; %d in which nobody could take over", pauses, refused, invalid)
-		if invalid*2 > pauses {
+		t.Logf("%d pauses, %d times what the old workers did was refused or thrown away; %d more in which nobody could take over", pauses, refused, invalid)
+		if invalid >= 4*pauses {
 			t.Error("too many pauses inside a transaction")
 		}
 		if refused == 0 {

@@ -119,11 +119,11 @@ func TestFaultCrashMatrix(t *testing.T) {
 		}
 		m := &matrix{hit: map[Point]int{}}
 		t.Run("points", func(t *testing.T) {
-			for lane := range 2 {
+			for lane := range lanes {
 				t.Run(fmt.Sprint(lane), func(t *testing.T) {
 					t.Parallel()
 					for i, p := range Points() {
-						if i%2 == lane {
+						if i%lanes == lane {
 							m.point(t, b, p, again, want)
 						}
 					}
@@ -135,12 +135,11 @@ func TestFaultCrashMatrix(t *testing.T) {
 				t.Errorf("nobody died at: %s", p)
 			}
 		}
-		t.Logf("%d trials, %d deaths at the %d points, %d with nothing under way at the death", m.trials, m.deaths, len(m.hit), m.invalid)
-		if m.invalid*20 > 3*m.trials {
-			t.Error("too many trials are invalid")
-		}
+		t.Logf("%d trials, %d deaths at the %d points, %d more with nothing under way at the death", m.trials, m.deaths, len(m.hit), m.invalid)
 	})
 }
+
+const lanes = 4 // trials at once; in a bubble and on a server most of their time is waiting
 
 // matrix is what came of the trials.
 type matrix struct {
@@ -149,27 +148,43 @@ type matrix struct {
 	trials, deaths, invalid int
 }
 
-// point plays the scene a few times with a death at a point: where the operation is made first, where it is made last, and between.
+// point plays the scene a few times with a death at a point: where the operation is made first, where it is made last, and between. A
+// trial in which nothing was under way at the death is none: another one dies at the next such operation.
 func (m *matrix) point(t *testing.T, b backend, p Point, calm, want *SceneResult) {
-	n := max(number("FAULTS_DEATHS", 2), 2)
+	n, made := max(number("FAULTS_DEATHS", 2), 2), calm.Made[p.Operation]
 	for i := range n {
-		a := &Armed{Point: p, Skip: i * (calm.Made[p.Operation] - 1) / (n - 1)}
-		got, broken := play(t, b, a, want)
-		if len(broken) > 0 {
-			t.Errorf("%s, pass %d: %s", p, a.Skip, strings.Join(broken, "\n"))
+		valid := false
+		for again := 0; !valid && again < min(made, mostAgain); again++ {
+			a := &Armed{Point: p, Skip: (i*(made-1)/(n-1) + again) % made}
+			got, broken := play(t, b, a, want)
+			if len(broken) > 0 {
+				t.Errorf("%s, pass %d: %s", p, a.Skip, strings.Join(broken, "\n"))
+			}
+			if got == nil {
+				return
+			}
+			valid = m.count(got)
 		}
-		if got == nil {
-			continue
+		if !valid {
+			t.Errorf("%s, death %d: nothing was ever under way", p, i)
 		}
-		m.mu.Lock()
-		m.trials++
-		for h, n := range got.Trial.Seen.Points() {
-			m.hit[h] += n
-			m.deaths += n
-		}
-		if _, _, flight := got.Trial.Seen.Faults(); flight < minFlight {
-			m.invalid++
-		}
-		m.mu.Unlock()
 	}
+}
+
+const mostAgain = 8
+
+// count takes a trial in, and reports whether it is one.
+func (m *matrix) count(got *SceneResult) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, _, flight := got.Trial.Seen.Faults(); flight < minFlight {
+		m.invalid++
+		return false
+	}
+	m.trials++
+	for h, n := range got.Trial.Seen.Points() {
+		m.hit[h] += n
+		m.deaths += n
+	}
+	return true
 }
