@@ -110,7 +110,7 @@ func expire(ctx context.Context, st store.Store, n int) error {
 // TestGCInterrupted: Ctrl-C ends it after a pass, it says what it has done, and the next one does the rest.
 func TestGCInterrupted(t *testing.T) {
 	t.Parallel()
-	const all = 5000
+	const all = 2000
 	s := newShell(t)
 	s.env = append(s.env, "TERM=xterm")
 	s.expired(all)

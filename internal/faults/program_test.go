@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv("FAULTS_PROGRAM") != "":
 		ends(program(ledger))
 	}
+	debug.SetGCPercent(400) // thousands of small worlds, each soon forgotten
 	os.Exit(pgtest.Main(m))
 }
 
