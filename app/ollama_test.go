@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"pawl"
 )
@@ -57,6 +58,40 @@ func TestOllamaBrain(t *testing.T) {
 	}
 	if n := out.Metadata.Attempts; n < 1 || n > 5 || len(shown.Run.Meters) == 0 || shown.Run.Meters[0].Used < int64(n) {
 		t.Errorf("%d attempts, charged %v", n, shown.Run.Meters)
+	}
+}
+
+// TestOllamaNCO: a model that never ends its form is cut at the provider's time, as often as it is tried; the rules decide, and say so.
+// One that does is held to the candidates.
+func TestOllamaNCO(t *testing.T) {
+	s := onOllama(t)
+	s.env = append(s.env, "PAWL_PROVIDERS_OLLAMA_TIMEOUT=10s")
+	p := s.start("run", "nco", "I drive a lorry between cities for a transport company", "--model", "default", "--json")
+	select {
+	case <-p.done:
+	case <-time.After(10 * time.Minute):
+		t.Fatal("it does not end: ", p.err.String())
+	}
+	lines := strings.Split(strings.TrimSpace(p.out.String()), "\n")
+	var last struct{ Run pawl.Run }
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Run.Status != pawl.StatusSucceeded {
+		t.Fatal(err, lines[len(lines)-1], p.err.String())
+	}
+	var out struct {
+		Status string
+		Codes  []struct{ Code, Title string }
+		Why    []string
+	}
+	if err := json.Unmarshal(last.Run.Output, &out); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s %v\n%s\nmeters %v", out.Status, out.Codes, strings.Join(out.Why, "\n"), last.Run.Meters)
+	fell := strings.Contains(strings.Join(out.Why, "\n"), "Without the model")
+	if fell && (len(out.Codes) == 0 || out.Codes[0].Code != "8332") {
+		t.Errorf("the rules decided otherwise without a model: %v", out.Codes)
+	}
+	if len(last.Run.Meters) == 0 || last.Run.Meters[0].Used < 1 {
+		t.Errorf("the model was never asked: %v", last.Run.Meters)
 	}
 }
 

@@ -75,7 +75,7 @@ func (p *process) says() string {
 // await waits until standard error has a text so often.
 func (p *process) await(t *testing.T, text string, times int) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for strings.Count(p.says(), text) < times {
 		if time.Now().After(deadline) {
 			t.Fatalf("%q did not come %d times:\n%s", text, times, p.says())
@@ -88,7 +88,7 @@ func (p *process) end(t *testing.T) told {
 	t.Helper()
 	select {
 	case <-p.done:
-	case <-time.After(2 * time.Minute):
+	case <-time.After(3 * time.Minute):
 		t.Fatalf("%q does not end:\n%s", p.Args, p.says())
 	}
 	return p.told()

@@ -188,7 +188,7 @@ func (s *shell) run(args ...string) told { return s.fed("", args...) }
 func (s *shell) fed(in string, args ...string) told {
 	s.t.Helper()
 	var out, err bytes.Buffer
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
 	defer cancel()
 	code := Shell{Args: args, In: strings.NewReader(in), Out: &out, Err: &err, Env: s.env}.Run(ctx, s.ws...)
 	return told{code, out.String(), err.String()}

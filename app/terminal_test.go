@@ -26,7 +26,7 @@ func ended(t *testing.T, done <-chan told) told {
 	select {
 	case got := <-done:
 		return got
-	case <-time.After(time.Minute):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("the command does not end")
 	}
 	return told{}
