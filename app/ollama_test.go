@@ -78,17 +78,20 @@ func TestOllamaNCO(t *testing.T) {
 		t.Fatal(err, lines[len(lines)-1], p.err.String())
 	}
 	var out struct {
-		Status string
-		Codes  []struct{ Code, Title string }
-		Why    []string
+		Status      string
+		Codes       []struct{ Code, Title string }
+		Explanation []string
 	}
 	if err := json.Unmarshal(last.Run.Output, &out); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s %v\n%s\nmeters %v", out.Status, out.Codes, strings.Join(out.Why, "\n"), last.Run.Meters)
-	fell := strings.Contains(strings.Join(out.Why, "\n"), "Without the model")
-	if fell && (len(out.Codes) == 0 || out.Codes[0].Code != "8332") {
-		t.Errorf("the rules decided otherwise without a model: %v", out.Codes)
+	why := strings.Join(out.Explanation, "\n")
+	t.Logf("%s %v\n%s\nmeters %v", out.Status, out.Codes, why, last.Run.Meters)
+	switch fell := strings.Contains(why, "Without the model: "); {
+	case !fell && !strings.Contains(why, "The model: "):
+		t.Error("nobody says who has decided")
+	case fell && (len(out.Codes) == 0 || out.Codes[0].Code != "8332"):
+		t.Errorf("the rules decide otherwise than without a model: %v", out.Codes)
 	}
 	if len(last.Run.Meters) == 0 || last.Run.Meters[0].Used < 1 {
 		t.Errorf("the model was never asked: %v", last.Run.Meters)

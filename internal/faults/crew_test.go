@@ -120,14 +120,17 @@ func TestFaultChaosOfProcesses(t *testing.T) {
 				harms += n
 			}
 			runs, refused = runs+len(c.orders), refused+c.said
-			if again = worn*2 > len(c.orders); again {
-				if t.Logf("%d of %d runs were begun too often with leases of %v", worn, len(c.orders), lease); lease >= 8*Short {
-					t.Fatal("too slow a machine, or too many leases run out")
+			if again = worn*2 > len(c.orders); !again {
+				if harms < leastHarms {
+					invalid++
 				}
-				lease *= 2
-			} else if harms < leastHarms {
-				invalid++
+				continue
 			}
+			t.Logf("%d of %d runs were begun too often with leases of %v", worn, len(c.orders), lease)
+			if lease >= 8*Short {
+				t.Fatal("too slow a machine, or too many leases run out")
+			}
+			lease *= 2
 		}
 	}
 	t.Logf("%d trials from seed %d: %d runs and their children; %s; %d writes refused as stale; %d trials invalid", n, first, runs, told(made), refused, invalid)

@@ -103,7 +103,7 @@ func recovered(s *site) {
 	a, b := s.worker(s.address), s.worker(s.address)
 	for range 4 {
 		s.start(1)
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // so that some begin while the two go on
 	}
 	s.soon("all runs end", func() bool { return !s.live() })
 	a.kill()
