@@ -23,7 +23,7 @@ type commit struct {
 	key        string // idempotency key to be bound
 	parks      bool   // what the visit waits for goes with it
 	background bool   // the node committed: its background runs start
-	decide     func(machine.Record) (machine.Move, error)
+	decide     func(*machine.Record) (machine.Move, error)
 }
 
 // commit makes a decision durable. It returns errLetGo when the run is out of hand afterwards, ErrFenced where it was before.
@@ -77,8 +77,8 @@ func (h *hand) commit(ctx context.Context, c commit) error {
 // known resolves an unknown outcome by reading the row until the store answers: nil if it is ours, ErrUnavailable if it is as
 // it was before and the commit may be repeated, the unknown outcome itself where nobody can tell. Rows are told apart by the
 // number of their decision; another holder's has another epoch too.
-func (h *hand) known(ctx context.Context, ours machine.Record, unknown error) error {
-	var rec machine.Record
+func (h *hand) known(ctx context.Context, ours *machine.Record, unknown error) error {
+	var rec *machine.Record
 	err := h.patiently(ctx, func() error {
 		r, err := h.e.store.Get(ctx, everything, h.run.ID)
 		if err == nil {
@@ -118,7 +118,7 @@ func (h *hand) stale(ctx context.Context, c commit, mv machine.Move) (again bool
 }
 
 // applied takes the next record into the hand.
-func (h *hand) applied(c commit, mv machine.Move, rec machine.Record, cs []store.Change) error {
+func (h *hand) applied(c commit, mv machine.Move, rec *machine.Record, cs []store.Change) error {
 	visited, others := rec.Visit != h.rec.Visit, moves(cs)
 	h.rec, h.away = rec, nil
 	h.sheet.clear()
@@ -162,7 +162,7 @@ func moves(cs []store.Change) bool {
 
 // changes turns a decision into what the store applies: the run's own change first, then those of other runs that move
 // with it.
-func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.Record, []store.Change, error) {
+func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (*machine.Record, []store.Change, error) {
 	rec, before := mv.Next, h.rec
 	h.sheet.begin()
 	if !mv.State { // the node did not commit after all
@@ -194,7 +194,7 @@ func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (machine.
 		ch.Keep = h.retain()
 		var out []byte
 		if mv.What != machine.Merges {
-			made, closing, err := h.finish(ctx, c, mv, &rec, &ch)
+			made, closing, err := h.finish(ctx, c, mv, rec, &ch)
 			if err != nil {
 				return rec, nil, err
 			}
@@ -242,7 +242,7 @@ func (h *hand) retain() time.Duration {
 	return h.p.Shape.Retain
 }
 
-func (h *hand) stepRows(mv machine.Move, rec machine.Record, record []byte, v *visit) []store.Row {
+func (h *hand) stepRows(mv machine.Move, rec *machine.Record, record []byte, v *visit) []store.Row {
 	rows := h.sheet.rows[:0]
 	version := h.run.Version
 	if mv.What == machine.Moves { // its state is the new version's

@@ -43,7 +43,7 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 	if err != nil {
 		return h.fail(ctx, v, t, h.at(err))
 	}
-	c := commit{state: next, raw: raw, visit: v, key: key, background: true, decide: func(r machine.Record) (machine.Move, error) {
+	c := commit{state: next, raw: raw, visit: v, key: key, background: true, decide: func(r *machine.Record) (machine.Move, error) {
 		return h.p.m.Advance(r, t, edge, spent, failure)
 	}}
 	err = h.commit(ctx, c)
@@ -122,7 +122,7 @@ func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) 
 	if err != nil {
 		return h.fail(ctx, v, t, h.at(err))
 	}
-	return h.commit(ctx, commit{state: folded, raw: raw, visit: v, decide: func(r machine.Record) (machine.Move, error) {
+	return h.commit(ctx, commit{state: folded, raw: raw, visit: v, decide: func(r *machine.Record) (machine.Move, error) {
 		return h.p.m.Claim(r, t, edge, spent, cause, failure)
 	}})
 }
@@ -166,7 +166,7 @@ func at(err error, node string) *pawl.Error {
 // retry makes the next try durable, and waits for it in hand where that is short.
 func (h *hand) retry(ctx context.Context, v *visit, t machine.Tick, n *host.Node, cause *pawl.Error, atLeast time.Duration) error {
 	after := machine.Backoff(n.Retry, h.rec.Try, fmt.Sprintf("%s/%d", h.run.ID, h.rec.Visit), atLeast)
-	err := h.commit(ctx, commit{visit: v, decide: func(r machine.Record) (machine.Move, error) {
+	err := h.commit(ctx, commit{visit: v, decide: func(r *machine.Record) (machine.Move, error) {
 		return h.p.m.Retry(r, t, cause, after)
 	}})
 	if err != nil {
@@ -190,17 +190,17 @@ func (h *hand) pause(ctx context.Context, d time.Duration) {
 
 // fail ends the run with an error that nothing claimed. v is the execution that led here, if one did.
 func (h *hand) fail(ctx context.Context, v *visit, t machine.Tick, err *pawl.Error) error {
-	return h.commit(ctx, commit{visit: v, decide: func(r machine.Record) (machine.Move, error) { return machine.Fail(r, t, err) }})
+	return h.commit(ctx, commit{visit: v, decide: func(r *machine.Record) (machine.Move, error) { return machine.Fail(r, t, err) }})
 }
 
 // cancelled ends the run that was asked to end.
 func (h *hand) cancelled(ctx context.Context, v *visit, t machine.Tick) error {
-	return h.commit(ctx, commit{visit: v, decide: func(r machine.Record) (machine.Move, error) { return machine.Cancelled(r, t) }})
+	return h.commit(ctx, commit{visit: v, decide: func(r *machine.Record) (machine.Move, error) { return machine.Cancelled(r, t) }})
 }
 
 // giveBack releases the run because the worker stops, or because the store has failed the execution under way.
 func (h *hand) giveBack(ctx context.Context, v *visit, t machine.Tick, after time.Duration) error {
-	return h.commit(ctx, commit{visit: v, decide: func(r machine.Record) (machine.Move, error) { return machine.Stop(r, t, after) }})
+	return h.commit(ctx, commit{visit: v, decide: func(r *machine.Record) (machine.Move, error) { return machine.Stop(r, t, after) }})
 }
 
 // hold parks a run that no graph here can go on with.
@@ -212,7 +212,7 @@ func (h *hand) hold(ctx context.Context, reason string) error {
 		return h.cancelled(ctx, nil, t)
 	}
 	h.e.heldHere(h.run)
-	return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) { return machine.Hold(r, t, reason) }})
+	return h.commit(ctx, commit{decide: func(r *machine.Record) (machine.Move, error) { return machine.Hold(r, t, reason) }})
 }
 
 // park throws the execution away until what it waits for has come.
@@ -224,7 +224,7 @@ func (h *hand) park(ctx context.Context, v *visit, t machine.Tick) error {
 	if err != nil {
 		return err
 	}
-	return h.commit(ctx, commit{visit: v, parks: true, decide: func(r machine.Record) (machine.Move, error) {
+	return h.commit(ctx, commit{visit: v, parks: true, decide: func(r *machine.Record) (machine.Move, error) {
 		now := slices.Clone(families)
 		for i, f := range now {
 			if known, ok := r.Family(f.Key); ok {
@@ -280,7 +280,7 @@ func (h *hand) migrate(ctx context.Context) error {
 		return h.hold(ctx, fmt.Sprintf("the migration from version %s failed: %v", h.run.Version, err))
 	}
 	t := h.tick(ctx, nil)
-	err = h.commit(ctx, commit{state: state, raw: raw, decide: func(r machine.Record) (machine.Move, error) {
+	err = h.commit(ctx, commit{state: state, raw: raw, decide: func(r *machine.Record) (machine.Move, error) {
 		return h.p.m.Migrate(r, t, to.Node)
 	}})
 	h.run.Version = h.p.Shape.Version

@@ -196,7 +196,7 @@ func uncopied(id string, head Head) error {
 // outcomeImported is the outcome by which copies of runs are listed that had not ended.
 const outcomeImported = "imported"
 
-func outcomeOf(rec machine.Record) string {
+func outcomeOf(rec *machine.Record) string {
 	if rec.Status.Ended() {
 		return rec.Outcome
 	}

@@ -281,7 +281,7 @@ var errGone = errors.New("engine: the run has expired")
 func (v *visit) again(f host.Family, p *program, failed *entry, into *brood) (*entry, error) {
 	h, key := v.h, failed.Key
 	var r store.Run
-	var rec machine.Record
+	var rec *machine.Record
 	err := h.patiently(v.base, func() (err error) {
 		r, rec, err = h.e.owner(v.base, childID(h.run.ID, v.rec.Visit, key))
 		return err
@@ -327,7 +327,7 @@ func (v *visit) again(f host.Family, p *program, failed *entry, into *brood) (*e
 }
 
 // owner reads a run, or the one that it was merged into. Where that is gone it gives the last one that there is.
-func (e *Engine) owner(ctx context.Context, id string) (r store.Run, rec machine.Record, err error) {
+func (e *Engine) owner(ctx context.Context, id string) (r store.Run, rec *machine.Record, err error) {
 	for range 10 {
 		got, err := e.store.Get(ctx, everything, id)
 		if err != nil {
@@ -339,11 +339,11 @@ func (e *Engine) owner(ctx context.Context, id string) (r store.Run, rec machine
 		}
 		id = rec.Merged
 	}
-	return store.Run{}, machine.Record{}, conflict("run %s was merged too often", id)
+	return store.Run{}, nil, conflict("run %s was merged too often", id)
 }
 
 // output is what a run that succeeded has put out.
-func (e *Engine) output(ctx context.Context, run string, rec machine.Record) ([]byte, error) {
+func (e *Engine) output(ctx context.Context, run string, rec *machine.Record) ([]byte, error) {
 	if rec.Large != "" {
 		return e.blob(ctx, everything, run, rec.Large)
 	}

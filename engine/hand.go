@@ -22,7 +22,7 @@ type hand struct {
 	lease store.Lease
 	place store.Slot // among the runs of its workflow; Limit empty: those are not limited
 	p     *program
-	rec   machine.Record
+	rec   *machine.Record
 	head  Head
 	state any    // the live value
 	raw   []byte // the committed one
@@ -45,7 +45,7 @@ type hand struct {
 }
 
 func newHand(w *worker, r store.Run, asked time.Time) *hand {
-	h := &hand{e: w.e, w: w, run: r, lease: store.Lease{Run: r.ID, Epoch: r.Epoch}, runtimeCap: -1}
+	h := &hand{e: w.e, w: w, run: r, lease: store.Lease{Run: r.ID, Epoch: r.Epoch}, rec: new(machine.Record), runtimeCap: -1}
 	h.renewed(asked)
 	for _, c := range r.Counters {
 		if c.Meter == pawl.MeterRuntime {
@@ -284,7 +284,7 @@ func (h *hand) step(ctx context.Context) error {
 	}
 	if d := h.rec.RetryIn(h.e.now(ctx)); d > machine.Patience { // a letter came before the next try is due
 		t := h.tick(ctx, nil)
-		return h.commit(ctx, commit{decide: func(r machine.Record) (machine.Move, error) {
+		return h.commit(ctx, commit{decide: func(r *machine.Record) (machine.Move, error) {
 			retry, kept := split(r.Waits)
 			return h.p.m.Park(r, t, retry, kept, nil)
 		}})

@@ -147,7 +147,7 @@ func copied(ctx context.Context, r *parcel.Run, above []string, asked map[string
 // inspection is a look at all that a file says of a run: what is taken in must be readable ever after.
 type inspection struct {
 	run   *parcel.Run
-	rec   machine.Record
+	rec   *machine.Record
 	head  Head
 	steps int64
 	state []byte

@@ -40,7 +40,7 @@ func (v *visit) reload() error {
 }
 
 // journal reads the entries of a visit, the last one of each key, and counts the ends of children by family.
-func (h *hand) journal(ctx context.Context, rec machine.Record) (j map[string]*entry, told map[string]int, err error) {
+func (h *hand) journal(ctx context.Context, rec *machine.Record) (j map[string]*entry, told map[string]int, err error) {
 	var rows []store.Row
 	err = h.patiently(ctx, func() (err error) {
 		rows, err = h.e.store.Read(ctx, everything, h.run.ID, store.Query{Stream: store.Call, After: rec.Calls})

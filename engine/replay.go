@@ -84,7 +84,7 @@ func (e *Engine) replay(ctx context.Context, s store.Scope, id string) (Replay, 
 		return out, conflict("the graph of %s changed without a new version (fingerprint %s, the run has %s): it cannot be replayed",
 			run.Kind(), p.Shape.Fingerprint, rec.Fingerprint)
 	}
-	r := &replaying{e: e, ctx: ctx, scope: s, run: run, last: rec, head: head, out: &out}
+	r := &replaying{e: e, ctx: ctx, scope: s, run: run, last: rec, head: head, rec: new(machine.Record), out: &out}
 	return out, r.all()
 }
 
@@ -103,14 +103,14 @@ type replaying struct {
 	ctx   context.Context
 	scope store.Scope
 	run   store.Run
-	last  machine.Record // as it is stored
+	last  *machine.Record // as it is stored
 	head  Head
 	p     *program
 	out   *Replay
 
-	rec  machine.Record // as it is replayed
-	raw  []byte         // the state
-	path []string       // nodes of this attempt
+	rec  *machine.Record // as it is replayed
+	raw  []byte          // the state
+	path []string        // nodes of this attempt
 
 	emits     map[int64]map[string]*emission // recorded ones, by visit and number
 	questions map[string]question            // by visit and key

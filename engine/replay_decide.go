@@ -66,9 +66,9 @@ func (r *replaying) move(g *stepGroup, out played, t machine.Tick, cause *pawl.E
 	h := r.hand()
 	switch {
 	case g.kind == stepEnds && g.Edge == "cancelled":
-		rec := r.rec
+		rec := *r.rec
 		rec.Cancel = new(machine.Cancel)
-		mv, err = machine.Cancelled(rec, t)
+		mv, err = machine.Cancelled(&rec, t)
 		return mv, nil, nil, err
 	case cause != nil && cause.Code == pawl.CodeCrashLoop:
 		mv, err = machine.Fail(r.rec, t, cause)

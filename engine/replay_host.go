@@ -21,7 +21,7 @@ import (
 type echo struct {
 	r       *replaying
 	n       *host.Node
-	rec     machine.Record
+	rec     *machine.Record
 	step    int64
 	now     time.Time
 	upto    int64

@@ -36,11 +36,11 @@ func (r *runs) scope() store.Scope {
 }
 
 // follow reads a run, or the owner that it was merged into.
-func (r *runs) follow(ctx context.Context, id string) (store.Run, machine.Record, Head, error) {
+func (r *runs) follow(ctx context.Context, id string) (store.Run, *machine.Record, Head, error) {
 	for range 10 {
 		run, err := r.e.store.Get(ctx, r.scope(), id)
 		if err != nil {
-			return run, machine.Record{}, Head{}, err
+			return run, nil, Head{}, err
 		}
 		rec, head, err := parts(run)
 		if err != nil || rec.Merged == "" || head.Copy != nil {
@@ -48,7 +48,7 @@ func (r *runs) follow(ctx context.Context, id string) (store.Run, machine.Record
 		}
 		id = rec.Merged
 	}
-	return store.Run{}, machine.Record{}, Head{}, conflict("run %s was merged too often", id)
+	return store.Run{}, nil, Head{}, conflict("run %s was merged too often", id)
 }
 
 func (r *runs) Start(ctx context.Context, workflow string, input json.RawMessage, o pawl.StartOptions) (pawl.Started, error) {

@@ -188,7 +188,7 @@ func (e *Engine) input(ctx context.Context, run string, head Head) ([]byte, erro
 }
 
 // parts decodes what is stored of a run.
-func parts(run store.Run) (rec machine.Record, head Head, err error) {
+func parts(run store.Run) (rec *machine.Record, head Head, err error) {
 	if rec, err = machine.Decode(run.Row); err == nil {
 		err = json.Unmarshal(run.Head, &head)
 	}

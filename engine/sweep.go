@@ -129,7 +129,7 @@ func (e *Engine) versions() map[string][]string {
 }
 
 // fits reports whether a program can go on with a run as it stands.
-func (p *program) fits(r store.Run, rec machine.Record) bool {
+func (p *program) fits(r store.Run, rec *machine.Record) bool {
 	return r.Version != p.Shape.Version || rec.Fingerprint == p.Shape.Fingerprint
 }
 

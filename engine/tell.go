@@ -12,7 +12,7 @@ import (
 )
 
 // tell makes the letters of an ending run to those who wait for it. A merged run's waiters go to the owner of the key.
-func (h *hand) tell(ctx context.Context, rec machine.Record, out []byte, mv machine.Move, others *[]store.Change) ([]store.Letter, error) {
+func (h *hand) tell(ctx context.Context, rec *machine.Record, out []byte, mv machine.Move, others *[]store.Change) ([]store.Letter, error) {
 	if mv.What == machine.Merges {
 		return h.handOver(ctx, rec, others)
 	}
@@ -21,7 +21,7 @@ func (h *hand) tell(ctx context.Context, rec machine.Record, out []byte, mv mach
 
 // results are the letters by which waiters get a run's end, as an entry of their journal. A large output is copied: it must
 // outlive the run that made it.
-func results(r store.Run, rec machine.Record, out []byte) (letters []store.Letter) {
+func results(r store.Run, rec *machine.Record, out []byte) (letters []store.Letter) {
 	for _, w := range rec.Waiters {
 		en := entry{Visit: w.Visit, Try: w.Try, Kind: kindChild, Key: w.Key, Family: w.Family, Run: r.ID}
 		var rows []store.Row
@@ -48,14 +48,14 @@ func aside(run string, en *entry) []store.Row {
 	return []store.Row{{Stream: store.Blob, Key: key, Data: data}}
 }
 
-func errCode(rec machine.Record) string {
+func errCode(rec *machine.Record) string {
 	if rec.Err != nil {
 		return rec.Err.Code
 	}
 	return string(rec.Status)
 }
 
-func errText(r store.Run, rec machine.Record) string {
+func errText(r store.Run, rec *machine.Record) string {
 	text := string(rec.Status)
 	if rec.Err != nil {
 		text = rec.Err.Error()
@@ -63,7 +63,7 @@ func errText(r store.Run, rec machine.Record) string {
 	return fmt.Sprintf("%s: %s", r.Workflow, text)
 }
 
-func runError(r store.Run, rec machine.Record) *pawl.RunError {
+func runError(r store.Run, rec *machine.Record) *pawl.RunError {
 	e := &pawl.RunError{Run: r.ID, Status: rec.Status, Terminal: rec.Node, Code: errCode(rec), Text: errText(r, rec)}
 	if rec.Err != nil {
 		errors.As(error(rec.Err), &e.Budget)
@@ -73,7 +73,7 @@ func runError(r store.Run, rec machine.Record) *pawl.RunError {
 
 // handOver sends a merged run's waiters to the owner of its key: as a letter while the owner is under way, as the result
 // where it has succeeded, with its next attempt where it has failed.
-func (h *hand) handOver(ctx context.Context, rec machine.Record, others *[]store.Change) (letters []store.Letter, err error) {
+func (h *hand) handOver(ctx context.Context, rec *machine.Record, others *[]store.Change) (letters []store.Letter, err error) {
 	owner, orec, err := h.e.owner(ctx, rec.Merged)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (h *hand) merge(ctx context.Context, v *visit, t machine.Tick, key, taken s
 	if owner.User != h.run.User {
 		return h.fail(ctx, v, t, h.at(conflict("key %q is owned by a run of another user", key)))
 	}
-	return h.commit(ctx, commit{visit: v, decide: func(r machine.Record) (machine.Move, error) { return machine.Merge(r, t, owner.ID) }})
+	return h.commit(ctx, commit{visit: v, decide: func(r *machine.Record) (machine.Move, error) { return machine.Merge(r, t, owner.ID) }})
 }
 
 // turnAway tells those of the new waiters for whom this run itself waits, directly or through others, that they would wait for
@@ -142,7 +142,7 @@ func (h *hand) turnAway(ctx context.Context, letters []machine.Letter) error {
 			continue
 		}
 		w := *l.Waiter
-		h.away = append(h.away, results(store.Run{ID: childID(w.Run, w.Visit, w.Key), Workflow: h.run.Workflow}, machine.Record{
+		h.away = append(h.away, results(store.Run{ID: childID(w.Run, w.Visit, w.Key), Workflow: h.run.Workflow}, &machine.Record{
 			Status: pawl.StatusFailed, Node: pawl.TerminalFailed, Waiters: []machine.Waiter{w},
 			Err: pawl.Coded(conflict("it was merged into run %s, which waits for this one", h.run.ID)),
 		}, nil)...)
@@ -197,7 +197,7 @@ func (e *Engine) waiters(ctx context.Context, w machine.Waiter) ([]machine.Waite
 }
 
 // orphans are letters that cancel the children of a visit that is over before they are.
-func (h *hand) orphans(ctx context.Context, rec machine.Record) (letters []store.Letter, err error) {
+func (h *hand) orphans(ctx context.Context, rec *machine.Record) (letters []store.Letter, err error) {
 	var j map[string]*entry
 	for _, f := range rec.Families {
 		if f.Done >= f.Started {

@@ -21,7 +21,7 @@ import (
 type visit struct {
 	h       *hand
 	p       *program
-	rec     machine.Record // of this execution: code that was left behind must not see the next one's
+	rec     *machine.Record // of this execution: code that was left behind must not see the next one's
 	n       *host.Node
 	began   time.Time
 	took    time.Duration   // set when it is over

@@ -22,7 +22,7 @@ type left struct {
 	ctx  context.Context
 	rs   pawl.Runs
 	runs []store.Run
-	recs map[string]machine.Record
+	recs map[string]*machine.Record
 	rows map[string]map[store.Stream][]store.Row
 	want *Result // of the same trial without faults; nil: another end is right too
 }
@@ -73,7 +73,7 @@ func (l *left) all(want *Result) (broken []string) {
 }
 
 func leftOf(t *Trial) (*left, error) {
-	l := &left{t: t, ctx: context.WithoutCancel(t.ctx), recs: map[string]machine.Record{}, rows: map[string]map[store.Stream][]store.Row{}}
+	l := &left{t: t, ctx: context.WithoutCancel(t.ctx), recs: map[string]*machine.Record{}, rows: map[string]map[store.Stream][]store.Row{}}
 	e, err := engine.New(t.Store, t.Flows, engine.Config{})
 	if err != nil {
 		return nil, err
@@ -110,8 +110,10 @@ func (l *left) commandsKept() (broken []string) {
 		}
 	}
 	for id, want := range l.t.acks.retries {
-		if got := l.recs[id].Attempt; got < want {
-			broken = append(broken, fmt.Sprintf("the run %s was tried again, and is at attempt %d", id, got))
+		if rec, there := l.recs[id]; !there {
+			broken = append(broken, fmt.Sprintf("the run %s that was tried again is gone", id))
+		} else if rec.Attempt < want {
+			broken = append(broken, fmt.Sprintf("the run %s was tried again, and is at attempt %d", id, rec.Attempt))
 		}
 	}
 	for id, want := range l.t.acks.answers {

@@ -11,7 +11,7 @@ import (
 )
 
 // Fail ends a run with an error that no edge claims.
-func Fail(r Record, t Tick, err *pawl.Error) (Move, error) {
+func Fail(r *Record, t Tick, err *pawl.Error) (Move, error) {
 	var m Machine
 	next := m.settle(r, t)
 	next.Node, next.Outcome, next.Err = pawl.TerminalFailed, pawl.TerminalFailed, err
@@ -22,7 +22,7 @@ func Fail(r Record, t Tick, err *pawl.Error) (Move, error) {
 }
 
 // Cancelled ends a run that was asked to end.
-func Cancelled(r Record, t Tick) (Move, error) {
+func Cancelled(r *Record, t Tick) (Move, error) {
 	var m Machine
 	if r.Cancel == nil {
 		return Move{}, fmt.Errorf("%w: cancel without a letter", pawl.ErrTransition)
@@ -41,7 +41,7 @@ func Cancelled(r Record, t Tick) (Move, error) {
 }
 
 // Merge ends a run whose key another run owns. The visit that bound the key is not recorded: the owner has made it.
-func Merge(r Record, t Tick, owner string) (Move, error) {
+func Merge(r *Record, t Tick, owner string) (Move, error) {
 	var m Machine
 	if owner == "" {
 		return Move{}, fmt.Errorf("%w: merge without an owner", pawl.ErrTransition)
@@ -55,7 +55,7 @@ func Merge(r Record, t Tick, owner string) (Move, error) {
 }
 
 // Retry begins the next try of a visit after a while. A wait above patience gives the lease back.
-func (m Machine) Retry(r Record, t Tick, cause *pawl.Error, after time.Duration) (Move, error) {
+func (m Machine) Retry(r *Record, t Tick, cause *pawl.Error, after time.Duration) (Move, error) {
 	n, _, err := m.Node(r)
 	if err != nil {
 		return Move{}, err
@@ -92,7 +92,7 @@ const Patience = time.Second
 // Park throws a visit away until what it waits for has come. waits are those that this execution came to; kept ones of
 // earlier executions stay, but do not wake the run once their time has passed: nobody would look at them. Families that this
 // execution did not come to stay too.
-func (m Machine) Park(r Record, t Tick, waits, kept []Wait, families []Family) (Move, error) {
+func (m Machine) Park(r *Record, t Tick, waits, kept []Wait, families []Family) (Move, error) {
 	if len(waits) == 0 {
 		return Move{}, fmt.Errorf("%w: park without anything to wait for", pawl.ErrTransition)
 	}
@@ -135,7 +135,7 @@ func (m Machine) Park(r Record, t Tick, waits, kept []Wait, families []Family) (
 
 // Stop gives a run back between two visits, or throws the visit under way away, because the worker stops or the store has
 // failed it. It is due again after a while.
-func Stop(r Record, t Tick, after time.Duration) (Move, error) {
+func Stop(r *Record, t Tick, after time.Duration) (Move, error) {
 	var m Machine
 	mv := Move{Release: true, After: after, Events: []Event{{EventStopped, Parked{Node: r.Node}}}}
 	return m.commit(mv, m.settle(r, t), Stops)
@@ -146,7 +146,7 @@ const OutcomeHeld = "held"
 
 // Hold parks a run that no graph here can go on with. Its runtime stands still: whoever deploys is a person, and a run
 // never fails because its version is gone.
-func Hold(r Record, t Tick, reason string) (Move, error) {
+func Hold(r *Record, t Tick, reason string) (Move, error) {
 	var m Machine
 	next := m.settle(r, t)
 	w := Wait{Kind: pawl.WaitsForVersion, Reason: reason}
@@ -162,7 +162,7 @@ func Hold(r Record, t Tick, reason string) (Move, error) {
 }
 
 // Migrate carries a run over to this machine's graph, at a node.
-func (m Machine) Migrate(r Record, t Tick, node string) (Move, error) {
+func (m Machine) Migrate(r *Record, t Tick, node string) (Move, error) {
 	i := m.Shape.Index(node, "")
 	if i < 0 || m.Shape.Nodes[i].Kind.Terminal() {
 		return Move{}, fmt.Errorf("%w: a migration to %q", pawl.ErrTransition, node)
@@ -182,8 +182,8 @@ func (m Machine) Migrate(r Record, t Tick, node string) (Move, error) {
 
 // Restart begins the next attempt of a run that failed or was cancelled, at a node; empty: at the graph's first. cost is what the
 // attempts before it have cost.
-func (m Machine) Restart(r Record, node string, now time.Time, epoch, cost int64, waiters []Waiter) (Move, error) {
-	next := Record{
+func (m Machine) Restart(r *Record, node string, now time.Time, epoch, cost int64, waiters []Waiter) (Move, error) {
+	next := &Record{
 		Status: r.Status, Node: cmp.Or(node, m.Shape.Nodes[m.Shape.Start].Name), Fingerprint: m.Shape.Fingerprint, Attempt: r.Attempt + 1,
 		Steps: r.Steps, Moves: r.Moves, Visit: r.Visit + 1, First: r.Visit + 1, Try: 1, Epoch: epoch, Inbox: r.Inbox,
 		Calls: r.Calls, Events: r.Events, Began: now, Mark: now, Before: cost, Waiters: waiters,
@@ -197,7 +197,7 @@ func (m Machine) Restart(r Record, node string, now time.Time, epoch, cost int64
 }
 
 // Receive folds letters into a record; upto is the number of the last one.
-func Receive(r Record, letters []Letter, upto int64) Record {
+func Receive(r *Record, letters []Letter, upto int64) *Record {
 	next := r.clone()
 	for _, l := range letters {
 		switch {
@@ -241,7 +241,7 @@ func (f Family) Catch(known Family) Family {
 }
 
 // CrashLoop reports whether a visit was claimed too often without coming to an end.
-func CrashLoop(r Record, epoch int64) bool { return epoch-r.Epoch > pawl.MaxClaims }
+func CrashLoop(r *Record, epoch int64) bool { return epoch-r.Epoch > pawl.MaxClaims }
 
 // spentRuntime reports whether the run's own runtime was spent: that of a child, which is a *RunError, gives the parent
 // no grace.

@@ -45,7 +45,7 @@ func (m Machine) Fork(node string, now time.Time) (Move, error) {
 }
 
 func (m Machine) begin(what Happening, node string, now time.Time) (Move, error) {
-	r := Record{Node: node, Fingerprint: m.Shape.Fingerprint, Attempt: 1, Steps: 1, Visit: 1, First: 1, Try: 1, Began: now, Mark: now}
+	r := &Record{Node: node, Fingerprint: m.Shape.Fingerprint, Attempt: 1, Steps: 1, Visit: 1, First: 1, Try: 1, Began: now, Mark: now}
 	if err := r.to(what); err != nil {
 		return Move{}, err
 	}
@@ -56,12 +56,12 @@ func (m Machine) begin(what Happening, node string, now time.Time) (Move, error)
 	}, nil
 }
 
-func (m Machine) begun(r Record) Begun {
+func (m Machine) begun(r *Record) Begun {
 	return Begun{Workflow: m.Shape.Name, Version: m.Shape.Version, Attempt: r.Attempt, Node: r.Node}
 }
 
 // Node is the node where a run stands.
-func (m Machine) Node(r Record) (*host.Node, int, error) {
+func (m Machine) Node(r *Record) (*host.Node, int, error) {
 	i := m.Shape.Index(r.Node, "")
 	if i < 0 || m.Shape.Nodes[i].Kind.Terminal() {
 		return nil, 0, fmt.Errorf("%w: the run stands at %q", pawl.ErrTransition, r.Node)
@@ -71,7 +71,7 @@ func (m Machine) Node(r Record) (*host.Node, int, error) {
 
 // Open gives the edges of the run's node in the order in which they are to be tried. The driver takes the first unspent
 // one that holds, and evaluates none after it.
-func (m Machine) Open(r Record, answered bool) ([]Choice, error) {
+func (m Machine) Open(r *Record, answered bool) ([]Choice, error) {
 	n, _, err := m.Node(r)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (m Machine) Open(r Record, answered bool) ([]Choice, error) {
 }
 
 // Errors gives the error edges of the run's node, in order.
-func (m Machine) Errors(r Record, answered bool) ([]Choice, error) {
+func (m Machine) Errors(r *Record, answered bool) ([]Choice, error) {
 	n, _, err := m.Node(r)
 	if err != nil {
 		return nil, err
@@ -88,9 +88,10 @@ func (m Machine) Errors(r Record, answered bool) ([]Choice, error) {
 	return m.choices(r, n, n.Errors, answered), nil
 }
 
-func (m Machine) choices(r Record, n *host.Node, es []host.Edge, answered bool) []Choice {
+func (m Machine) choices(r *Record, n *host.Node, es []host.Edge, answered bool) []Choice {
 	out := make([]Choice, 0, len(es))
-	for i, e := range es {
+	for i := range es {
+		e := &es[i]
 		if e.Kind == host.OnAnswer && !answered {
 			continue
 		}
@@ -100,7 +101,7 @@ func (m Machine) choices(r Record, n *host.Node, es []host.Edge, answered bool) 
 }
 
 // left is how often an edge may still be taken, -1 without a bound.
-func left(r Record, n *host.Node, e host.Edge, answered bool) int {
+func left(r *Record, n *host.Node, e *host.Edge, answered bool) int {
 	switch {
 	case e.Max == 0:
 		return -1
@@ -113,14 +114,14 @@ func left(r Record, n *host.Node, e host.Edge, answered bool) int {
 }
 
 // Left says how often the edge with that name of the run's node may still be taken; below zero without a bound.
-func (m Machine) Left(r Record, edge string, answered bool) (int, bool) {
+func (m Machine) Left(r *Record, edge string, answered bool) (int, bool) {
 	n, _, err := m.Node(r)
 	if err != nil {
 		return 0, false
 	}
 	for _, es := range [][]host.Edge{n.Edges, n.Errors} {
-		for _, e := range es {
-			if e.Name == edge {
+		for i := range es {
+			if e := &es[i]; e.Name == edge {
 				return left(r, n, e, answered), true
 			}
 		}
@@ -130,7 +131,7 @@ func (m Machine) Left(r Record, edge string, answered bool) (int, bool) {
 
 // Advance takes an edge after a visit that ended well. spent are the edges that would have held but for their bound.
 // failure is the error of the Fail terminal that the edge leads to, if it does.
-func (m Machine) Advance(r Record, t Tick, edge int, spent []int, failure *pawl.Error) (Move, error) {
+func (m Machine) Advance(r *Record, t Tick, edge int, spent []int, failure *pawl.Error) (Move, error) {
 	n, _, err := m.Node(r)
 	if err != nil {
 		return Move{}, err
@@ -142,11 +143,11 @@ func (m Machine) Advance(r Record, t Tick, edge int, spent []int, failure *pawl.
 	if err != nil {
 		return Move{}, err
 	}
-	return m.take(r, t, n, n.Edges[edge], skipped, nil, failure)
+	return m.take(r, t, n, &n.Edges[edge], skipped, nil, failure)
 }
 
 // Claim takes an error edge, after a try that was the last.
-func (m Machine) Claim(r Record, t Tick, edge int, spent []int, cause, failure *pawl.Error) (Move, error) {
+func (m Machine) Claim(r *Record, t Tick, edge int, spent []int, cause, failure *pawl.Error) (Move, error) {
 	n, _, err := m.Node(r)
 	if err != nil {
 		return Move{}, err
@@ -161,13 +162,13 @@ func (m Machine) Claim(r Record, t Tick, edge int, spent []int, cause, failure *
 	if err != nil {
 		return Move{}, err
 	}
-	return m.take(r, t, n, n.Errors[edge], skipped, cause, failure)
+	return m.take(r, t, n, &n.Errors[edge], skipped, cause, failure)
 }
 
 // skip notes the edges before the taken one that would have held but for their bound.
-func skip(r Record, t Tick, n *host.Node, before []host.Edge, which []int) (out []Entry, err error) {
+func skip(r *Record, t Tick, n *host.Node, before []host.Edge, which []int) (out []Entry, err error) {
 	for _, i := range which {
-		if i < 0 || i >= len(before) || left(r, n, before[i], t.Answered) != 0 {
+		if i < 0 || i >= len(before) || left(r, n, &before[i], t.Answered) != 0 {
 			return nil, fmt.Errorf("%w: edge %d of node %q was not skipped as spent", pawl.ErrTransition, i, n.Name)
 		}
 		e := before[i]
@@ -176,14 +177,14 @@ func skip(r Record, t Tick, n *host.Node, before []host.Edge, which []int) (out 
 	return out, nil
 }
 
-func (m Machine) take(r Record, t Tick, n *host.Node, e host.Edge, spent []Entry, cause, failure *pawl.Error) (Move, error) {
+func (m Machine) take(r *Record, t Tick, n *host.Node, e *host.Edge, spent []Entry, cause, failure *pawl.Error) (Move, error) {
 	if e.Kind == host.OnAnswer && !t.Answered || left(r, n, e, t.Answered) == 0 {
 		return Move{}, fmt.Errorf("%w: edge %q of node %q is not open", pawl.ErrTransition, e.Name, n.Name)
 	}
 	if err := goes(r, Advances); err != nil {
 		return Move{}, err
 	}
-	to := m.Shape.Nodes[e.To]
+	to := &m.Shape.Nodes[e.To]
 	next := m.settle(r, t)
 	if t.Answered { // a turn begins with the edge by which the answer leaves the node: that one counts in it
 		next.Turn = nil
@@ -218,7 +219,7 @@ func (m Machine) take(r Record, t Tick, n *host.Node, e host.Edge, spent []Entry
 	return m.commit(mv, next, Advances)
 }
 
-func (r *Record) count(n *host.Node, e host.Edge) {
+func (r *Record) count(n *host.Node, e *host.Edge) {
 	if e.PerTurn {
 		r.Turn = r.Turn.Plus(n.Name, e.Name)
 	} else {
@@ -227,7 +228,7 @@ func (r *Record) count(n *host.Node, e host.Edge) {
 }
 
 // goes refuses to go on with a run whose holder has read that it is to end: the first cancel wins over all that follows.
-func goes(r Record, what Happening) error {
+func goes(r *Record, what Happening) error {
 	if r.Cancel != nil {
 		return fmt.Errorf("%w: %s of a run that was cancelled", pawl.ErrTransition, what)
 	}
@@ -235,7 +236,7 @@ func goes(r Record, what Happening) error {
 }
 
 // settle is the beginning of every decision of the holder. Whoever decides has the run's version.
-func (m Machine) settle(r Record, t Tick) Record {
+func (m Machine) settle(r *Record, t Tick) *Record {
 	next := r.clone()
 	next.account(t.Now, t.Took)
 	next.Idle, next.Epoch, next.Outcome = false, t.Epoch, ""
@@ -243,7 +244,7 @@ func (m Machine) settle(r Record, t Tick) Record {
 	return next
 }
 
-func (m Machine) commit(mv Move, next Record, what Happening) (Move, error) {
+func (m Machine) commit(mv Move, next *Record, what Happening) (Move, error) {
 	if err := next.to(what); err != nil {
 		return Move{}, err
 	}
@@ -254,7 +255,7 @@ func (m Machine) commit(mv Move, next Record, what Happening) (Move, error) {
 }
 
 // end makes the final commit.
-func (m Machine) end(mv Move, next Record, what Happening, t Tick) (Move, error) {
+func (m Machine) end(mv Move, next *Record, what Happening, t Tick) (Move, error) {
 	next.Ended, next.Waits, next.Families = t.Now, nil, nil
 	mv, err := m.commit(mv, next, what)
 	if err != nil {

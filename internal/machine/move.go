@@ -10,7 +10,7 @@ import (
 // Move is what one decision makes of a run: the next record and all that is written with it, in one transaction.
 type Move struct {
 	What    Happening
-	Next    Record
+	Next    *Record
 	Log     []Entry // rows of the step log; the first carries the state where it changed
 	Events  []Event
 	State   bool          // the state changed: the first row of Log carries it

@@ -50,7 +50,7 @@ func graph(t *rapid.T) *host.Shape {
 // life is a run to which random things happen.
 type life struct {
 	m     machine.Machine
-	rec   machine.Record
+	rec   *machine.Record
 	now   time.Time
 	epoch int64
 }
@@ -178,7 +178,7 @@ func (l *life) letter(t *rapid.T) {
 }
 
 // legal checks what holds for every move.
-func (l *life) legal(t *rapid.T, before machine.Record, mv machine.Move) {
+func (l *life) legal(t *rapid.T, before *machine.Record, mv machine.Move) {
 	next := mv.Next
 	rule := slices.IndexFunc(machine.Rules, func(r machine.Rule) bool { return r.What == mv.What })
 	switch r := machine.Rules[rule]; {
@@ -212,7 +212,7 @@ func (l *life) legal(t *rapid.T, before machine.Record, mv machine.Move) {
 }
 
 // bounds checks the counters against the graph: none is above its bound, and only the edge that was taken counts.
-func (l *life) bounds(t *rapid.T, before machine.Record, mv machine.Move, tick machine.Tick) {
+func (l *life) bounds(t *rapid.T, before *machine.Record, mv machine.Move, tick machine.Tick) {
 	next := mv.Next
 	if next.Try > 1+l.tries(next.Node) && mv.What != machine.Moves {
 		t.Fatalf("try %d of node %s", next.Try, next.Node)
@@ -269,7 +269,7 @@ func sum(counts machine.Counts) (n int) {
 	return n
 }
 
-func copied(t *rapid.T, r machine.Record) machine.Record {
+func copied(t *rapid.T, r *machine.Record) *machine.Record {
 	row, err := r.Encode()
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,8 @@ import (
 	"pawl/internal/codec"
 )
 
-// Record is the moving part of a run: everything that decides what happens next and is not the state itself.
+// Record is the moving part of a run: everything that decides what happens next and is not the state itself. A decision makes
+// a new one and leaves the one that it is given as it is.
 type Record struct {
 	Status      pawl.Status `json:"s"`
 	Node        string      `json:"n"`            // where the run stands; of an ended run the terminal
@@ -175,16 +176,17 @@ func some(o *codec.Flat, name string, v any, n int) error {
 }
 
 // Decode reads a run's row.
-func Decode(row []byte) (Record, error) {
-	var r Record
-	err := json.Unmarshal(row, &r)
+func Decode(row []byte) (*Record, error) {
+	r := new(Record)
+	err := json.Unmarshal(row, r)
 	return r, err
 }
 
 // clone copies what a decision changes in place.
-func (r Record) clone() Record {
-	r.Waits, r.Families, r.Waiters = slices.Clone(r.Waits), slices.Clone(r.Families), slices.Clone(r.Waiters)
-	return r
+func (r *Record) clone() *Record {
+	c := *r
+	c.Waits, c.Families, c.Waiters = slices.Clone(r.Waits), slices.Clone(r.Families), slices.Clone(r.Waiters)
+	return &c
 }
 
 // Wait returns the wait for a key.

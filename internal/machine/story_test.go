@@ -61,7 +61,7 @@ type story struct {
 	t      *testing.T
 	graphs []*host.Shape
 	m      machine.Machine
-	rec    machine.Record
+	rec    *machine.Record
 	now    time.Time
 	took   time.Duration
 	epoch  int64
@@ -71,7 +71,7 @@ type story struct {
 }
 
 func tell(t *testing.T, script string) string {
-	s := &story{t: t, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+	s := &story{t: t, rec: &machine.Record{}, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
 	var b strings.Builder
 	for line := range strings.Lines(script) {
 		line = strings.TrimRight(line, "\n")
