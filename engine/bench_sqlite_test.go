@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -22,12 +23,16 @@ import (
 const inFlight = 64
 
 // BenchmarkDurable compares, in one program, what the engine commits a second on SQLite with 64 runs in flight and what
-// the driver alone does: the same bytes (a log row and the run's row a step) in groups of 64 a transaction.
+// the driver alone does: the same bytes (a log row and the run's row a step) in groups of 64 a transaction. They take turns of a
+// fraction of a second, since machines that others share change their speed meanwhile; the ratio is the middle one of all turns.
 func BenchmarkDurable(b *testing.B) {
-	s := openSQLite(b)
-	b.Run("engine", func(b *testing.B) { engineOn(b, s, inFlight, 500) })
-	step, row := sizes(b, s)
-	b.Run("driver", func(b *testing.B) { driverAlone(b, step, row) })
+	var ratio, ours, theirs float64
+	for b.Loop() {
+		ratio, ours, theirs = durableRates(b, 15)
+	}
+	b.ReportMetric(ours, "engine-commits/s")
+	b.ReportMetric(theirs, "driver-commits/s")
+	b.ReportMetric(ratio, "engine/driver")
 }
 
 // TestLongDurableRate holds what the engine's commits cost beside the driver's own: half as many a second on a machine that
@@ -35,55 +40,90 @@ func BenchmarkDurable(b *testing.B) {
 func TestLongDurableRate(t *testing.T) {
 	best := 0.0
 	for range 3 {
-		var ours, theirs float64
-		s := openSQLite(t)
-		testing.Benchmark(func(b *testing.B) { ours = engineOn(b, s, inFlight, 500) })
-		step, row := sizes(t, s)
-		testing.Benchmark(func(b *testing.B) { theirs = driverAlone(b, step, row) })
-		if best = max(best, ours/theirs); best > 0.5 {
+		ratio, _, _ := durableRates(t, 7)
+		if best = max(best, ratio); best > 0.5 {
 			break
 		}
 	}
 	t.Logf("the engine commits %.2f times as often as the driver alone", best)
-	if best < 0.2 {
+	if best < 0.25 {
 		t.Error("that is too little")
 	}
 }
 
+// durableRates lets engine and driver take turns, and gives the middle of their ratios and of their commits a second.
+func durableRates(tb testing.TB, turns int) (ratio, ours, theirs float64) {
+	const nodes = 500
+	s := openSQLite(tb)
+	f := newFleet(tb, s, inFlight)
+	f.turn(tb.Context(), tb, nodes)
+	step, row := sizes(tb, s)
+	d := newDriver(tb, step, row)
+	var os, ts, ratios []float64
+	for range turns {
+		o, t := f.turn(tb.Context(), tb, nodes), d.turn(nodes)
+		os, ts, ratios = append(os, o), append(ts, t), append(ratios, o/t)
+	}
+	return middle(ratios), middle(os), middle(ts)
+}
+
+func middle(fs []float64) float64 {
+	slices.Sort(fs)
+	return fs[len(fs)/2]
+}
+
 // engineOn is how many commits a second the engine makes with so many runs in flight, each of so many nodes.
 func engineOn(b *testing.B, s store.Store, flight, nodes int) float64 {
-	ended := make(chan string, flight)
-	e, err := engine.New(s, []*pawl.Workflow{build(b, ring())}, engine.Config{Slots: flight, Trace: engine.Trace{
-		Ended: func(run string, _ pawl.Status, _ *pawl.Error) { ended <- run },
-		Fault: func(op string, err error) { b.Error(op, err) },
+	f := newFleet(b, s, flight)
+	turns, sum := 0, 0.0
+	for b.Loop() {
+		turns, sum = turns+1, sum+1/f.turn(b.Context(), b, nodes)
+	}
+	b.ReportMetric(float64(turns)/sum, "commits/s")
+	return float64(turns) / sum
+}
+
+// fleet is so many runs at a time on one engine.
+type fleet struct {
+	e     *engine.Engine
+	runs  int
+	ended chan string
+}
+
+func newFleet(tb testing.TB, s store.Store, runs int) *fleet {
+	f := &fleet{runs: runs, ended: make(chan string, runs)}
+	var err error
+	f.e, err = engine.New(s, []*pawl.Workflow{build(tb, ring())}, engine.Config{Slots: runs, Trace: engine.Trace{
+		Ended: func(run string, _ pawl.Status, _ *pawl.Error) { f.ended <- run },
+		Fault: func(op string, err error) { tb.Error(op, err) },
 	}})
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
-	rs := e.As(pawl.Caller{})
-	n, spent := 0, time.Duration(0)
-	for b.Loop() {
-		for range flight {
-			if _, err := rs.Start(b.Context(), "ring", json.RawMessage(strconv.Itoa(nodes)), pawl.StartOptions{}); err != nil {
-				b.Fatal(err)
-			}
+	return f
+}
+
+// turn starts the runs, each of so many nodes, and gives the commits a second until all have ended.
+func (f *fleet) turn(ctx context.Context, tb testing.TB, nodes int) float64 {
+	rs := f.e.As(pawl.Caller{})
+	for range f.runs {
+		if _, err := rs.Start(ctx, "ring", json.RawMessage(strconv.Itoa(nodes)), pawl.StartOptions{}); err != nil {
+			tb.Fatal(err)
 		}
-		ctx, stop := context.WithCancel(b.Context())
-		done := make(chan error, 1)
-		began := time.Now()
-		go func() { done <- e.Work(ctx) }()
-		for range flight {
-			<-ended
-		}
-		spent += time.Since(began)
-		stop()
-		if err := <-done; err != nil {
-			b.Fatal(err)
-		}
-		n += flight * nodes
 	}
-	b.ReportMetric(float64(n)/spent.Seconds(), "commits/s")
-	return float64(n) / spent.Seconds()
+	ctx, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	began := time.Now()
+	go func() { done <- f.e.Work(ctx) }()
+	for range f.runs {
+		<-f.ended
+	}
+	spent := time.Since(began)
+	stop()
+	if err := <-done; err != nil {
+		tb.Fatal(err)
+	}
+	return float64(f.runs*nodes) / spent.Seconds()
 }
 
 func openSQLite(b testing.TB) store.Store {
@@ -112,44 +152,55 @@ func sizes(b testing.TB, s store.Store) (step, row int) {
 	return step / len(rows), len(rs[0].Row)
 }
 
-func driverAlone(b *testing.B, step, row int) float64 {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "bare.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=cache_size(-16384)&_pragma=wal_autocheckpoint(4000)")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	must := func(_ any, err error) {
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	must(db.Exec("CREATE TABLE run (n INTEGER PRIMARY KEY, status TEXT, row BLOB); CREATE TABLE log (n INTEGER PRIMARY KEY, run INTEGER, seq INTEGER, at INTEGER, data BLOB)"))
+// bareDriver writes what the engine's steps write, without the engine and its store.
+type bareDriver struct {
+	tb             testing.TB
+	db             *sql.DB
+	insert, update *sql.Stmt
+	log, row       []byte
+	n              int
+}
+
+func newDriver(tb testing.TB, step, row int) *bareDriver {
+	d := &bareDriver{tb: tb, log: make([]byte, step), row: make([]byte, row)}
+	var err error
+	d.db, err = sql.Open("sqlite", "file:"+filepath.Join(tb.TempDir(), "bare.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=cache_size(-16384)&_pragma=wal_autocheckpoint(4000)")
+	d.must(nil, err)
+	tb.Cleanup(func() { _ = d.db.Close() })
+	d.db.SetMaxOpenConns(1)
+	d.must(d.db.Exec("CREATE TABLE run (n INTEGER PRIMARY KEY, status TEXT, row BLOB); CREATE TABLE log (n INTEGER PRIMARY KEY, run INTEGER, seq INTEGER, at INTEGER, data BLOB)"))
 	for i := range inFlight {
-		must(db.Exec("INSERT INTO run VALUES (?, 'running', ?)", i, make([]byte, row)))
+		d.must(d.db.Exec("INSERT INTO run VALUES (?, 'running', ?)", i, d.row))
 	}
-	insert, err := db.Prepare("INSERT INTO log (run, seq, at, data) VALUES (?, ?, ?, ?)")
-	must(nil, err)
-	update, err := db.Prepare("UPDATE run SET status = ?, row = ? WHERE n = ?")
-	must(nil, err)
-	a, r := make([]byte, step), make([]byte, row)
-	began, n := time.Now(), 0
-	for b.Loop() {
-		tx, err := db.BeginTx(b.Context(), nil)
-		must(nil, err)
-		in, up := tx.Stmt(insert), tx.Stmt(update)
+	d.insert, err = d.db.Prepare("INSERT INTO log (run, seq, at, data) VALUES (?, ?, ?, ?)")
+	d.must(nil, err)
+	d.update, err = d.db.Prepare("UPDATE run SET status = ?, row = ? WHERE n = ?")
+	d.must(nil, err)
+	return d
+}
+
+func (d *bareDriver) must(_ any, err error) {
+	if err != nil {
+		d.tb.Fatal(err)
+	}
+}
+
+// turn commits so many groups, and gives the steps a second.
+func (d *bareDriver) turn(groups int) float64 {
+	began := time.Now()
+	for range groups {
+		tx, err := d.db.Begin()
+		d.must(nil, err)
+		in, up := tx.Stmt(d.insert), tx.Stmt(d.update)
 		for j := range inFlight {
-			binary.LittleEndian.PutUint64(r, uint64(n)) // SQLite does not write a page that stays as it is
-			must(in.Exec(j, n, n, a))
-			must(up.Exec("running", r, j))
-			n++
+			binary.LittleEndian.PutUint64(d.row, uint64(d.n)) // SQLite does not write a page that stays as it is
+			d.must(in.Exec(j, d.n, d.n, d.log))
+			d.must(up.Exec("running", d.row, j))
+			d.n++
 		}
-		must(nil, tx.Commit())
+		d.must(nil, tx.Commit())
 	}
-	rate := float64(n) / time.Since(began).Seconds()
-	b.ReportMetric(rate, "commits/s")
-	b.ReportMetric(float64(step+row), "bytes/commit")
-	return rate
+	return float64(groups*inFlight) / time.Since(began).Seconds()
 }
 
 // BenchmarkWaiting is the heap and the goroutines that 100,000 waiting runs cost a working engine on SQLite.

@@ -47,8 +47,7 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 		return h.p.m.Advance(r, t, edge, spent, failure)
 	}}
 	err = h.commit(ctx, c)
-	var taken *store.Taken
-	if errors.As(err, &taken) {
+	if taken, ok := errors.AsType[*store.Taken](err); ok {
 		return h.merge(ctx, v, t, key, taken.Owner)
 	}
 	return err

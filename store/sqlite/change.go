@@ -69,14 +69,14 @@ func known(rows []store.Row) error {
 }
 
 func knownIn(c *store.Change) error {
-	errs := []error{known(c.Add)}
+	err := known(c.Add)
 	for i := range c.Create {
-		errs = append(errs, known(c.Create[i].Add))
+		err = errors.Join(err, known(c.Create[i].Add))
 	}
 	for i := range c.Letters {
-		errs = append(errs, known(c.Letters[i].Add))
+		err = errors.Join(err, known(c.Letters[i].Add))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 const (
@@ -95,17 +95,17 @@ VALUES (?, ?, ?, ?, ?, 0, ?, '', 0, ?, 0, ?)`
 func (t *tx) create(n *store.NewRun, leave bool) error {
 	r := &run{
 		id: n.ID, tenant: n.Tenant, root: n.Root, key: n.Key, workflow: n.Workflow, version: n.Version, priority: n.Priority,
-		Lease: rules.Lease{Due: rules.Due(t.now, n.After)},
+		Lease: rules.Lease{Due: rules.Due(t.now, n.After)}, shown: shown{status: n.Status, node: n.Node},
 	}
 	if r.root == "" {
 		r.root = r.id
 	}
-	outcome, created, updated := "", t.now, t.now
+	created, updated := t.now, t.now
 	if n.Past != nil {
 		r.Lease = rules.Lease{Ended: true}
-		outcome, created, updated = n.Past.Outcome, rules.Stamp(n.Past.Created, t.now), rules.Stamp(n.Past.Updated, t.now)
+		r.shown.outcome, created, updated = n.Past.Outcome, rules.Stamp(n.Past.Created, t.now), rules.Stamp(n.Past.Updated, t.now)
 	}
-	res, err := t.result(insertRun, n.ID, n.Tenant, n.User, n.Workflow, n.Version, n.Key, n.Parent, r.root, n.Priority, created)
+	res, err := t.w.write(insertRun, n.ID, n.Tenant, n.User, n.Workflow, n.Version, n.Key, n.Parent, r.root, n.Priority, created)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (t *tx) create(n *store.NewRun, leave bool) error {
 			return err
 		}
 	}
-	if _, err := t.exec(insertProgress, r.n, n.Status, n.Node, outcome, updated, r.tails.bytes(), n.Row); err != nil {
+	if _, err := t.exec(insertProgress, r.n, n.Status, n.Node, r.shown.outcome, updated, r.tails.bytes(), n.Row); err != nil {
 		return err
 	}
 	r.grown = false
@@ -250,15 +250,41 @@ func (t *tx) change(c *store.Change) error {
 	return t.rest(r, c, holder)
 }
 
-const saveProgress = `UPDATE progress SET status = ?, node = ?, outcome = ?, updated = ?, tails = ?, row = ? WHERE n = ?`
+// Most steps change no more than the node of what lists show.
+const (
+	saveProgress = `UPDATE progress SET updated = ?, tails = ?, row = ?, node = ?, status = ?, outcome = ? WHERE n = ?`
+	saveNode     = `UPDATE progress SET updated = ?, tails = ?, row = ?, node = ? WHERE n = ?`
+	saveRow      = `UPDATE progress SET updated = ?, tails = ?, row = ? WHERE n = ?`
+)
+
+// progress writes how far a run has come.
+func (t *tx) progress(r *run, c *store.Change) error {
+	next := shown{c.Status, c.Node, c.Outcome}
+	text := saveRow
+	t.tails = r.tails.append(t.tails[:0])
+	args := append(t.args[:0], t.now, t.tails, c.Row)
+	switch {
+	case next.status != r.shown.status || next.outcome != r.shown.outcome:
+		text, args = saveProgress, append(args, next.node, next.status, next.outcome)
+	case next.node != r.shown.node:
+		text, args = saveNode, append(args, next.node)
+	}
+	args = append(args, r.n)
+	_, err := t.exec(text, args...)
+	t.used(args)
+	if err != nil {
+		return err
+	}
+	r.shown, r.grown = next, false
+	return nil
+}
 
 // write replaces what only a holder or a takeover may.
 func (t *tx) write(r *run, c *store.Change) error {
 	if c.Row != nil {
-		if _, err := t.exec(saveProgress, c.Status, c.Node, c.Outcome, t.now, r.tails.bytes(), c.Row, r.n); err != nil {
+		if err := t.progress(r, c); err != nil {
 			return err
 		}
-		r.grown = false
 		if c.Version != "" && c.Version != r.version {
 			if err := t.move(r, c.Version); err != nil {
 				return err

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,6 +28,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("sqlite: open: %w: %w", store.ErrUnavailable, err)
 	}
 	s := &Store{path: abs, driver: o.Driver, clock: clock{start: time.Now()}, closing: make(chan struct{}), views: make(chan *view, readers)}
+	s.answers.New = func() any { return make(chan error, 1) }
 	for range readers {
 		s.views <- &view{link: link{prepared: map[string]*sql.Stmt{}}}
 	}
@@ -45,7 +47,7 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 		return errors.New("not a file")
 	}
 	w := &writer{s: s, busy: o.Busy, ops: make(chan *op, most), gone: make(chan struct{}), version: -1}
-	w.prepared = map[string]*sql.Stmt{}
+	w.prepared, w.direct = map[string]*sql.Stmt{}, map[string]driver.StmtExecContext{}
 	w.tx.w, w.tx.damaged = w, map[int64]bool{}
 	s.writer = w
 	defer func() {

@@ -46,14 +46,15 @@ func (o Options) withDefaults() Options {
 
 // Store is a store in a SQLite file.
 type Store struct {
-	path   string
-	driver string
-	reads  *sql.DB
-	views  chan *view // those that nobody reads with
-	writer *writer
-	hub    notice.Hub
-	clock  clock
-	looked atomic.Int64 // when other processes' changes were last looked for
+	path    string
+	driver  string
+	reads   *sql.DB
+	views   chan *view // those that nobody reads with
+	writer  *writer
+	answers sync.Pool // of channels for the writer's answers
+	hub     notice.Hub
+	clock   clock
+	looked  atomic.Int64 // when other processes' changes were last looked for
 
 	closing chan struct{} // closed by Close: nothing more is handed in, and the writer waits for no other process
 	once    sync.Once
@@ -120,10 +121,13 @@ func (s *Store) closed() bool {
 
 // do has the writer carry out an operation, and waits until it is committed.
 func (s *Store) do(ctx context.Context, name string, o *op) error {
-	o.done = make(chan error, 1)
+	o.done = s.answers.Get().(chan error)
 	answered, err := s.hand(ctx, o)
 	if !answered && !o.state.CompareAndSwap(waiting, left) {
-		err = <-o.done // it is being written: the outcome comes soon
+		answered, err = true, <-o.done // it is being written: the outcome comes soon
+	}
+	if answered { // nobody sends on it any more
+		s.answers.Put(o.done)
 	}
 	return s.fault(ctx, name, err)
 }

@@ -16,8 +16,10 @@ type tail struct{ seq, id int64 }
 // neither has to touch the other's page; numbers only grow, so the larger one of the two is right.
 type tails [len(rules.Streams)]tail
 
-func (ts *tails) bytes() []byte {
-	b := make([]byte, 0, 64)
+func (ts *tails) bytes() []byte { return ts.append(make([]byte, 0, 64)) }
+
+// append is bytes behind what b holds.
+func (ts *tails) append(b []byte) []byte {
 	for _, t := range ts {
 		b = binary.AppendUvarint(b, uint64(t.seq))
 		b = binary.AppendUvarint(b, uint64(t.id))

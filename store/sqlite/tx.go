@@ -16,11 +16,19 @@ type tx struct {
 	now     int64
 	changed []string // runs to tell the watchers of
 	dirty   bool     // the operation has written
+	args    []any    // room for those of a statement
+	tails   []byte   // room for a run's tails
 
 	runs    map[string]*run
 	kinds   map[string]int64
 	workers map[string]presence
 	damaged map[int64]bool // runs that could not be read: no claim looks at them again
+}
+
+// used keeps the room of arguments for the next statement, but not what they were.
+func (t *tx) used(args []any) {
+	clear(args)
+	t.args = args
 }
 
 // remembered is how many runs the writer keeps in mind.
@@ -33,9 +41,13 @@ type run struct {
 	id, tenant, root, key string
 	workflow, version     string
 	priority              int
+	shown                 shown
 	tails                 tails
 	grown                 bool // tails are not written yet
 }
+
+// shown is what lists of runs show of a run's progress.
+type shown struct{ status, node, outcome string }
 
 func (t *tx) begin(now int64) {
 	t.now, t.changed = now, t.changed[:0]
@@ -84,19 +96,11 @@ func (t *tx) carryOut(o *op) error {
 // exec writes, and answers how many rows.
 func (t *tx) exec(text string, args ...any) (int64, error) {
 	t.dirty = true
-	r, err := t.result(text, args...)
+	r, err := t.w.write(text, args...)
 	if err != nil {
 		return 0, err
 	}
 	return r.RowsAffected()
-}
-
-func (t *tx) result(text string, args ...any) (sql.Result, error) {
-	st, err := t.w.stmt(text)
-	if err != nil {
-		return nil, err
-	}
-	return st.Exec(args...)
 }
 
 // row reads one row and tells whether there is one.
@@ -141,7 +145,7 @@ func collect[T any](rows *sql.Rows, scan func(scan func(...any) error) (T, error
 
 const loadRun = `
 SELECT r.n, r.tenant, r.root, r.key, r.workflow, r.version, r.priority,
-	l.kind, l.ended, l.epoch, l.inbox, l.worker, l.until, l.due, l.expires, l.tails, p.tails
+	l.kind, l.ended, l.epoch, l.inbox, l.worker, l.until, l.due, l.expires, l.tails, p.tails, p.status, p.node, p.outcome
 FROM run r JOIN lease l ON l.n = r.n JOIN progress p ON p.n = r.n WHERE r.id = ?`
 
 // load brings a run to mind; nil: there is none.
@@ -152,7 +156,8 @@ func (t *tx) load(id string) (*run, error) {
 	r := &run{id: id}
 	var a, b []byte
 	found, err := t.row(loadRun, []any{id}, &r.n, &r.tenant, &r.root, &r.key, &r.workflow, &r.version, &r.priority,
-		&r.kind, &r.Ended, &r.Epoch, &r.Inbox, &r.Worker, &r.Until, &r.Due, &r.Expires, &a, &b)
+		&r.kind, &r.Ended, &r.Epoch, &r.Inbox, &r.Worker, &r.Until, &r.Due, &r.Expires, &a, &b,
+		&r.shown.status, &r.shown.node, &r.shown.outcome)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -200,7 +205,7 @@ func (t *tx) kind(name string, add bool) (int64, error) {
 	}
 	if !found {
 		t.dirty = true
-		r, err := t.result("INSERT INTO kind (name) VALUES (?)", name)
+		r, err := t.w.write("INSERT INTO kind (name) VALUES (?)", name)
 		if err != nil {
 			return 0, err
 		}
@@ -212,7 +217,36 @@ func (t *tx) kind(name string, add bool) (int64, error) {
 	return n, nil
 }
 
-const insertLog = `INSERT INTO log (prev, run, stream, seq, key, at, data, told) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+// Rows of the log: each value that is bound costs about as much as a column that is written, and most rows have no key and are
+// not told.
+const (
+	insertLog   = `INSERT INTO log (prev, run, stream, seq, at, data, key) VALUES (?, ?, ?, ?, ?, ?, '')`
+	insertTold  = `INSERT INTO log (prev, run, stream, seq, at, data, told, key) VALUES (?, ?, ?, ?, ?, ?, ?, '')`
+	insertKeyed = `INSERT INTO log (prev, run, stream, seq, at, data, told, key) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+)
+
+// insert puts a row behind the end of its stream, and answers its id.
+func (t *tx) insert(r *run, stream int, row *store.Row, at int64) (int64, error) {
+	t.dirty = true
+	end, text := r.tails[stream], insertLog
+	args := append(t.args[:0], end.id, r.n, stream, end.seq+1, at, row.Data)
+	if row.Told || row.Key != "" {
+		var told any
+		if row.Told {
+			told = r.tails[rules.Event].id
+		}
+		text, args = insertTold, append(args, told)
+	}
+	if row.Key != "" {
+		text, args = insertKeyed, append(args, row.Key)
+	}
+	res, err := t.w.write(text, args...)
+	t.used(args)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
 
 // append adds a row to a stream and answers its number. The caller saves the tails, and the lease that counts letters.
 func (t *tx) append(r *run, row *store.Row) (int64, error) { return t.appendAt(r, row, t.now) }
@@ -228,16 +262,7 @@ func (t *tx) appendAt(r *run, row *store.Row, at int64) (int64, error) {
 			return seq, err
 		}
 	}
-	var told any
-	if row.Told {
-		told = r.tails[rules.Event].id
-	}
-	t.dirty = true
-	res, err := t.result(insertLog, r.tails[stream].id, r.n, stream, r.tails[stream].seq+1, row.Key, at, row.Data, told)
-	if err != nil {
-		return 0, err
-	}
-	id, err := res.LastInsertId()
+	id, err := t.insert(r, stream, row, at)
 	if err != nil {
 		return 0, err
 	}

@@ -44,6 +44,7 @@ type writer struct {
 	callers atomic.Int64 // who want the answer to an operation
 	gone    chan struct{}
 	tx      tx
+	room    []*op // for a group
 
 	groups  int   // committed so far
 	erased  bool  // runs were removed, and the log may still show them
@@ -88,7 +89,8 @@ func (w *writer) group(first *op) {
 		}
 		return
 	}
-	group, fatal := []*op{}, error(nil)
+	group, fatal := w.room[:0], error(nil)
+	defer func() { clear(group); w.room = group }()
 	for o := first; o != nil; o = w.next(len(group)) {
 		if o.look {
 			o.done <- nil // begin has looked
