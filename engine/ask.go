@@ -44,7 +44,8 @@ func (v *visit) Ask(ctx context.Context, a host.Ask) ([]byte, error) {
 			return nil, err
 		}
 		v.mu.Lock()
-		v.asks = append(v.asks, asking{w, row})
+		l := v.packLocked()
+		l.asks = append(l.asks, asking{w, row})
 		v.mu.Unlock()
 	}
 	v.park(w)
@@ -68,8 +69,8 @@ type asking struct {
 
 // asked are the questions to be opened. What was promised when they were asked is what the store goes by, however long calls
 // beside them have taken: an answer that it accepts must be one that the next execution still reads.
-func (v *visit) asked() (out []store.Ask) {
-	for _, a := range v.asks {
+func (v *visit) asked(as []asking) (out []store.Ask) {
+	for _, a := range as {
 		ask := store.Ask{ID: a.wait.Question, Row: a.row}
 		if !a.wait.Due.IsZero() {
 			ask.After = max(a.wait.Due.Sub(v.h.e.now(v.base)), 1)

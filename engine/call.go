@@ -308,7 +308,8 @@ func (v *visit) sit(ctx context.Context, key string, d time.Duration, kind strin
 func (v *visit) park(w machine.Wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.waits = append(v.waits, w)
+	l := v.packLocked()
+	l.waits = append(l.waits, w)
 	v.closeLocked(pawl.ErrParked)
 }
 

@@ -217,7 +217,8 @@ func (h *hand) hold(ctx context.Context, reason string) error {
 // park throws the execution away until what it waits for has come.
 func (h *hand) park(ctx context.Context, v *visit, t machine.Tick) error {
 	v.mu.Lock()
-	waits, families := slices.Clone(v.waits), slices.Clone(v.kin)
+	l := v.packLocked()
+	waits, families := slices.Clone(l.waits), slices.Clone(l.kin)
 	v.mu.Unlock()
 	kept, err := v.unasked(waits)
 	if err != nil {

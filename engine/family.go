@@ -119,10 +119,11 @@ func (b *brood) attempts() (out []store.Change) {
 // expect registers a family as waited for.
 func (v *visit) expect(fam machine.Family, b brood) {
 	v.mu.Lock()
-	v.kin = append(v.kin, fam)
-	v.brood.births = append(v.brood.births, b.births...)
-	v.brood.restarts = append(v.brood.restarts, b.restarts...)
-	v.brood.letters = append(v.brood.letters, b.letters...)
+	l := v.packLocked()
+	l.kin = append(l.kin, fam)
+	l.brood.births = append(l.brood.births, b.births...)
+	l.brood.restarts = append(l.brood.restarts, b.restarts...)
+	l.brood.letters = append(l.brood.letters, b.letters...)
 	v.mu.Unlock()
 	v.park(machine.Wait{Kind: pawl.WaitsForChild, Key: fam.Key})
 }
@@ -426,6 +427,7 @@ func (v *visit) Enqueue(ctx context.Context, q host.Enqueue) (string, error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.later = append(v.later, r)
+	l := v.packLocked()
+	l.later = append(l.later, r)
 	return id, nil
 }

@@ -32,33 +32,45 @@ type visit struct {
 	cost    atomic.Int64
 
 	mu           sync.Mutex
+	over         bool // nothing is recorded any more
+	running      bool // the node is; whoever sets it to false goes on
+	answered     bool
+	loaded       bool // journal and told are what the store has
+	eventsLoaded bool
 	why          error         // why it is closed
 	dead         chan struct{} // made by the first call; closed when calls must end too
 	killed       error         // why calls must end too: such an end is not a call's own
 	fault        error         // the store did not take what was to be recorded
-	over         bool          // nothing is recorded any more
-	running      bool          // the node is; whoever sets it to false goes on
 	leaver       *time.Timer
-	answered     bool
 	keys         map[string]bool
 	made         int // calls begun
 	under        int // calls under way
 	idle         []chan struct{}
 	killers      map[int]context.CancelCauseFunc
 	tried        int
-	loaded       bool // journal and told are what the store has
 	journal      map[string]*entry
 	told         map[string]int // ends of children in the journal, by family
 	emitted      map[string]event
-	eventsLoaded bool
 	emits        map[string]int // next number by scope
 	notes        []machine.Entry
-	waits        []machine.Wait
-	asks         []asking
-	kin          []machine.Family
-	brood        brood          // what is begun of these families
-	later        []store.NewRun // background runs, created if the node commits
-	clock        *time.Timer    // of the runtime budget
+	luggage      *luggage    // nil where there is none, as with most visits
+	clock        *time.Timer // of the runtime budget
+}
+
+// luggage is what a visit leaves for the commit that follows it.
+type luggage struct {
+	waits []machine.Wait
+	asks  []asking
+	kin   []machine.Family
+	brood brood          // what is begun of these families
+	later []store.NewRun // background runs, created if the node commits
+}
+
+func (v *visit) packLocked() *luggage {
+	if v.luggage == nil {
+		v.luggage = new(luggage)
+	}
+	return v.luggage
 }
 
 var _ host.Host = (*visit)(nil)
@@ -398,13 +410,15 @@ func (v *visit) charged() error {
 func (v *visit) brings(ch *store.Change, c commit) (others []store.Change) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if c.parks {
-		ch.Ask, ch.Create = v.asked(), v.brood.births
-		ch.Letters = append(ch.Letters, v.brood.letters...)
-		return v.brood.attempts()
-	}
-	if c.background {
-		ch.Create = v.later
+	l := v.luggage
+	switch {
+	case l == nil:
+	case c.parks:
+		ch.Ask, ch.Create = v.asked(l.asks), l.brood.births
+		ch.Letters = append(ch.Letters, l.brood.letters...)
+		return l.brood.attempts()
+	case c.background:
+		ch.Create = l.later
 	}
 	return nil
 }

@@ -6,6 +6,7 @@
 package delta
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -160,10 +161,8 @@ func apply(out, old, record []byte) ([]byte, error) {
 func prefix(a, b []byte) int {
 	n := min(len(a), len(b))
 	i := 0
-	for ; i+8 <= n; i += 8 {
-		if binary.LittleEndian.Uint64(a[i:]) != binary.LittleEndian.Uint64(b[i:]) {
-			break
-		}
+	for i+stretch <= n && bytes.Equal(a[i:i+stretch], b[i:i+stretch]) {
+		i += stretch
 	}
 	for i < n && a[i] == b[i] {
 		i++
@@ -173,14 +172,15 @@ func prefix(a, b []byte) int {
 
 func suffix(a, b []byte) int {
 	n := min(len(a), len(b))
-	i := 0
-	for ; i+8 <= n; i += 8 {
-		if binary.LittleEndian.Uint64(a[len(a)-i-8:]) != binary.LittleEndian.Uint64(b[len(b)-i-8:]) {
-			break
-		}
+	a, b = a[len(a)-n:], b[len(b)-n:]
+	for n >= stretch && bytes.Equal(a[n-stretch:n], b[n-stretch:n]) {
+		n -= stretch
 	}
-	for i < n && a[len(a)-1-i] == b[len(b)-1-i] {
-		i++
+	for n > 0 && a[n-1] == b[n-1] {
+		n--
 	}
-	return i
+	return len(a) - n
 }
+
+// stretch is how many bytes are compared at once.
+const stretch = 32
