@@ -26,8 +26,9 @@ type outbox struct {
 
 	at     map[string]position // of runs that were looked at
 	looked time.Time
-	swept  time.Time
-	seen   map[string]time.Time // runs that the last sweep found, as of when
+	sweep  time.Time            // when the next one is
+	seen   map[string]time.Time // runs that sweeps have found, as of when
+	behind string               // the run up to which the last sweep came
 }
 
 // position is how far a run was told: every step up to Done, and of each worker's own up to the number in Steps.
@@ -51,7 +52,7 @@ const (
 
 func newOutbox(t *Traces, s store.Store) (*outbox, error) {
 	e, err := engine.New(s, nil, engine.Config{})
-	return &outbox{t: t, store: s, engine: e, id: uuid.NewString(), at: map[string]position{}, looked: time.Now()}, err
+	return &outbox{t: t, store: s, engine: e, id: uuid.NewString(), at: map[string]position{}, seen: map[string]time.Time{}, looked: time.Now()}, err
 }
 
 // batch is what goes into one request.
@@ -232,40 +233,62 @@ func (o *outbox) position(ctx context.Context, id string) (position, error) {
 const (
 	sweepEvery = time.Minute
 	sweepBack  = time.Hour
-	sweepRuns  = 500
+	sweepRuns  = 500 // in a page
+	sweepPages = 20  // in a sweep: the newest runs, and then on from where the last sweep came to
 
 	sweeper = "pawl.traces" // the limit of one that it is under
 )
 
-// sweep finds runs that stand still and may not have been told whole. One process does it for all on a store.
-func (o *outbox) sweep(ctx context.Context) {
-	if time.Since(o.swept) < sweepEvery {
+// find sweeps for runs that stand still and may not have been told whole. One process does it for all on a store; where that has
+// died, another one does as soon as it is forgotten.
+func (o *outbox) find(ctx context.Context) {
+	if time.Until(o.sweep) > 0 {
 		return
 	}
-	o.swept = time.Now()
 	busy, err := o.store.Take(ctx, store.Slot{Limit: sweeper, Holder: o.id, Burst: 1, Max: 1, Hold: sweepEvery * 3 / 2})
-	if o.sweeps = err == nil && busy <= 0; !o.sweeps {
+	o.sweeps = err == nil && busy <= 0
+	o.sweep = time.Now().Add(sweepEvery)
+	if !o.sweeps {
+		if err == nil {
+			o.sweep = time.Now().Add(min(busy, sweepEvery))
+		}
 		return
 	}
 	now, err := o.store.Now(ctx)
 	if err != nil {
 		return
 	}
-	rs, err := o.store.List(ctx, store.Scope{All: true}, store.Filter{}, store.Page{Limit: sweepRuns})
-	if err != nil {
-		return
+	maps.DeleteFunc(o.seen, func(_ string, at time.Time) bool { return now.Sub(at) > sweepBack })
+	after := ""
+	for n := range sweepPages {
+		rs, err := o.store.List(ctx, store.Scope{All: true}, store.Filter{}, store.Page{After: after, Limit: sweepRuns})
+		if err != nil {
+			return
+		}
+		o.note(rs, now)
+		switch {
+		case len(rs) < sweepRuns:
+			o.behind = ""
+			return
+		case n == 0 && o.behind != "":
+			after = o.behind
+		default:
+			after = rs[len(rs)-1].ID
+			o.behind = after
+		}
 	}
-	seen := map[string]time.Time{}
+}
+
+// note takes up those of these runs that have moved, a while ago, and are in nobody's hand.
+func (o *outbox) note(rs []store.Run, now time.Time) {
 	for _, r := range rs {
 		age := now.Sub(r.Updated)
-		if r.Until.After(now) || age > sweepBack || age < o.t.c.Grace {
+		if r.Until.After(now) || age > sweepBack || age < o.t.c.Grace || o.seen[r.ID].Equal(r.Updated) {
 			continue
 		}
-		if seen[r.ID] = r.Updated; !o.seen[r.ID].Equal(r.Updated) {
-			o.t.put("", r.ID)
-		}
+		o.seen[r.ID] = r.Updated
+		o.t.put("", r.ID)
 	}
-	o.seen = seen
 }
 
 // rest lets another process sweep.

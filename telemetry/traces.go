@@ -137,7 +137,7 @@ func (t *Traces) Work(ctx context.Context, s store.Store) error {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cut) })()
 	failed := 0
 	for ctx.Err() == nil {
-		o.sweep(ctx)
+		o.find(ctx)
 		wait(ctx, min(t.c.Delay<<min(failed, 16), max(backoff, t.c.Delay)))
 		if ctx.Err() != nil {
 			break

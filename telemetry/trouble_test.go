@@ -14,6 +14,7 @@ import (
 
 	"pawl"
 	"pawl/engine"
+	"pawl/store"
 	"pawl/store/memory"
 	"pawl/telemetry"
 )
@@ -196,4 +197,40 @@ func TestLeftBehind(t *testing.T) {
 	time.Sleep(500 * time.Millisecond)
 	again.await(ids[0])
 	again.await(ids[1])
+}
+
+// TestTheNextOneLooks: where the process has died that looked for all, another one looks as soon as that is forgotten, at more
+// runs than fit on a page, and at each of them once.
+func TestTheNextOneLooks(t *testing.T) {
+	t.Parallel()
+	s := memory.New()
+	dead, err := engine.New(s, []*pawl.Workflow{built(t, laps())}, engine.Config{}) // tells nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, runs := context.Background(), []string{}
+	for range 520 {
+		st, err := dead.As(all).Start(ctx, "laps", json.RawMessage(`{"n":1}`), pawl.StartOptions{})
+		if err == nil {
+			err = dead.WorkRun(ctx, st.Run.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, st.Run.ID)
+	}
+	const hold = 2 * time.Second
+	if busy, err := s.Take(ctx, store.Slot{Limit: "pawl.traces", Holder: "dead", Burst: 1, Max: 1, Hold: hold}); err != nil || busy > 0 {
+		t.Fatal(busy, err)
+	}
+	began := time.Now()
+	sc := newScene(t, s, newReceiver(t), telemetry.Config{}, built(t, laps()))
+	sc.await(runs[0]) // the oldest
+	if took := time.Since(began); took < hold || took > 40*time.Second {
+		t.Errorf("the oldest run was told after %v, while the dead one held its place for %v", took, hold)
+	}
+	for _, run := range runs {
+		steps, calls, attempts := want(t, sc.engine, run)
+		sc.soon("all spans", func() bool { return len(sc.to.of(run)) == steps+calls+attempts })
+	}
 }
