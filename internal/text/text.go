@@ -32,7 +32,7 @@ func Key(s string) string {
 	return squeeze(s)
 }
 
-// Words are the words of s in search form: as Key, without Latin accents, split at whatever is no letter, mark or digit.
+// Words are the words of s in search form: as Key, without accents, split at whatever is no letter, mark or digit.
 // An apostrophe joins ("driver's" is one word).
 func Words(s string) []string {
 	if ascii(s) {
@@ -99,21 +99,30 @@ func LatinDigits(s string) string {
 	}, s)
 }
 
-// unaccent takes Latin accents and apostrophes away. Vowel signs of other scripts are part of their words and stay.
+// unaccent takes accents and apostrophes away. Vowel signs of other scripts are part of their words and stay, and so does a mark that makes
+// another letter of a Cyrillic one (й, ї, ў): only ё is often written without.
 func unaccent(s string) string {
 	if !ascii(s) {
 		s = norm.NFD.String(s)
 	}
+	before := rune(0)
 	s = strings.Map(func(r rune) rune {
-		if r == '\'' || r == '’' || r == '`' || (r >= 0x300 && r <= 0x36F) {
+		accent := r >= 0x300 && r <= 0x36F
+		if r == '\'' || r == '’' || r == '`' || accent && !letter(before, r) {
 			return -1
 		}
+		before = r
 		return r
 	}, s)
 	if ascii(s) {
 		return s
 	}
 	return norm.NFC.String(s)
+}
+
+// letter reports whether a Cyrillic letter and a mark are another letter.
+func letter(base, mark rune) bool {
+	return unicode.Is(unicode.Cyrillic, base) && base != 'е' && utf8.RuneCountInString(norm.NFC.String(string([]rune{base, mark}))) == 1
 }
 
 // Clip returns at most n characters of s, and whether something was cut.
