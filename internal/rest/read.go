@@ -141,9 +141,9 @@ func (b *bounded) failed(err error) bool {
 // mostAfter is the longest wait that is believed: a service that wants more is as good as gone.
 const mostAfter = 24 * time.Hour
 
-// after reads how long a service wants to be left alone: seconds, or a date, which the service's own clock reckons where the
+// After reads how long a service wants to be left alone: seconds, or a date, which the service's own clock reckons where the
 // response tells it. Two headers may have been joined to one; then the first counts. Negative: it does not say.
-func after(h http.Header, now func() time.Time) time.Duration {
+func After(h http.Header, now func() time.Time) time.Duration {
 	if ms, err := strconv.ParseInt(h.Get("Retry-After-Ms"), 10, 64); err == nil && ms >= 0 {
 		return min(time.Duration(min(ms, mostAfter.Milliseconds()))*time.Millisecond, mostAfter)
 	}

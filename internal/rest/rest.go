@@ -1,10 +1,10 @@
-// Package rest asks services of others that take and give JSON over HTTP: whole, or as a stream of events.
+// Package rest asks services of others that take and give JSON, or bytes, over HTTP: whole, or as a stream of events.
 //
 // It may never know one service, try again by itself, follow a redirect (it would carry the key along), hold more of a response
 // than it may, or tell a secret in an error. How long a service may be silent is its business; how long a call may take is its
 // caller's, by the context.
 //
-// Start reading at Client.Post and Client.Stream; Error is what goes wrong.
+// Start reading at Client.Get, Client.Post and Client.Stream, and Client.Bytes for what is no JSON; Error is what goes wrong.
 package rest
 
 import (
@@ -35,6 +35,8 @@ type Client struct {
 	Silence time.Duration     // between its bytes; 0: 30 s
 	Most    int64             // bytes of a response, unpacked; 0: 16 MB
 	Now     func() time.Time  // the local clock; nil: this machine's
+
+	Refuses func(answer json.RawMessage) bool // says of an answer with success that it is a refusal; nil: none is
 }
 
 // What holds where a Client does not say.
@@ -45,16 +47,57 @@ const (
 	mostRefusal    = 64 << 10 // bytes that are read of a response that is none
 )
 
+// Get asks with parameters in the address, and gives the JSON object that is answered.
+func (c *Client) Get(ctx context.Context, path string, query url.Values) (json.RawMessage, error) {
+	return c.object(ctx, request{method: http.MethodGet, path: path + "?" + query.Encode()})
+}
+
+// Form sends a form and gives the JSON object that is answered.
+func (c *Client) Form(ctx context.Context, path string, form url.Values) (json.RawMessage, error) {
+	return c.object(ctx, request{http.MethodPost, path, "application/x-www-form-urlencoded", []byte(form.Encode())})
+}
+
 // Post sends a body as JSON and gives the JSON object that is answered.
 func (c *Client) Post(ctx context.Context, path string, body any) (json.RawMessage, error) {
-	var out json.RawMessage
-	err := c.ask(ctx, path, "application/json", body, func(resp *http.Response, r io.Reader) error {
-		raw, err := io.ReadAll(r)
+	r, err := posted(path, body)
+	if err != nil {
+		return nil, err
+	}
+	return c.object(ctx, r)
+}
+
+// Put sends bytes and gives the JSON object that is answered.
+func (c *Client) Put(ctx context.Context, path string, query url.Values, body []byte) (json.RawMessage, error) {
+	return c.object(ctx, request{http.MethodPut, path + "?" + query.Encode(), "application/octet-stream", body})
+}
+
+// Delete has taken away what stands there, and gives the JSON object that is answered.
+func (c *Client) Delete(ctx context.Context, path string) (json.RawMessage, error) {
+	return c.object(ctx, request{method: http.MethodDelete, path: path})
+}
+
+// Bytes gives what stands there as it is: here a page is an answer too, and not told from one.
+func (c *Client) Bytes(ctx context.Context, path string) (out []byte, err error) {
+	err = c.ask(ctx, request{method: http.MethodGet, path: path}, "*/*", func(_ *http.Response, in io.Reader) error {
+		out, err = io.ReadAll(in)
+		return err
+	})
+	return out, err
+}
+
+// object makes a request whose answer is one JSON object.
+func (c *Client) object(ctx context.Context, r request) (out json.RawMessage, err error) {
+	err = c.ask(ctx, r, "application/json", func(resp *http.Response, in io.Reader) error {
+		raw, err := io.ReadAll(in)
 		if err != nil {
 			return err
 		}
-		if out, err = object(raw); err != nil {
+		out, err = object(raw)
+		switch {
+		case err != nil:
 			return c.strange(resp, raw)
+		case c.Refuses != nil && c.Refuses(out):
+			return c.refusal(resp, out)
 		}
 		return nil
 	})
@@ -64,7 +107,11 @@ func (c *Client) Post(ctx context.Context, path string, body any) (json.RawMessa
 // Stream sends a body as JSON and hands out the events that are answered, until the stream ends or each returns ErrDone. A
 // service that answers with one JSON object instead has it handed out as an event without a name.
 func (c *Client) Stream(ctx context.Context, path string, body any, each func(Event) error) error {
-	return c.ask(ctx, path, "text/event-stream", body, func(resp *http.Response, r io.Reader) error {
+	r, err := posted(path, body)
+	if err != nil {
+		return err
+	}
+	return c.ask(ctx, r, "text/event-stream", func(resp *http.Response, r io.Reader) error {
 		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/event-stream" {
 			return events(r, each)
 		}
@@ -83,20 +130,34 @@ func (c *Client) Stream(ctx context.Context, path string, body any, each func(Ev
 	})
 }
 
-// ask makes one request and has what is answered with success used. Whatever goes wrong comes back as an *Error, but for the
-// errors of use itself and a context that was cancelled.
-func (c *Client) ask(ctx context.Context, path, accept string, body any, use func(*http.Response, io.Reader) error) error {
+// request is what is sent.
+type request struct {
+	method, path string
+	kind         string // of the body
+	body         []byte
+}
+
+// posted is the request that sends a body as JSON.
+func posted(path string, body any) (request, error) {
 	raw, err := codec.Encode(body)
 	if err != nil {
-		return &Error{Code: pawl.CodeInvalid, Text: "request: " + err.Error(), After: -1, Err: err}
+		return request{}, &Error{Code: pawl.CodeInvalid, Text: "request: " + err.Error(), After: -1, Err: err}
 	}
+	return request{http.MethodPost, path, "application/json", raw}, nil
+}
+
+// ask makes one request and has what is answered with success used. Whatever goes wrong comes back as an *Error, but for the
+// errors of use itself and a context that was cancelled.
+func (c *Client) ask(ctx context.Context, r request, accept string, use func(*http.Response, io.Reader) error) error {
 	quiet := listen(ctx, cmp.Or(c.First, defaultFirst), cmp.Or(c.Silence, defaultSilence))
 	defer quiet.stop()
-	req, err := http.NewRequestWithContext(quiet.ctx, http.MethodPost, strings.TrimSuffix(c.URL, "/")+path, bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(quiet.ctx, r.method, strings.TrimSuffix(c.URL, "/")+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return &Error{Code: pawl.CodeInvalid, Text: c.mask("address: " + plain(err).Error()), After: -1}
 	}
-	req.Header.Set("Content-Type", "application/json")
+	if r.kind != "" {
+		req.Header.Set("Content-Type", r.kind)
+	}
 	req.Header.Set("Accept", accept)
 	for name, value := range c.Header {
 		req.Header.Set(name, value)
@@ -152,6 +213,7 @@ func object(raw []byte) (json.RawMessage, error) {
 type Error struct {
 	Code   string        // pawl's: the request cannot be made, no answer came in time or whole; empty: the service refused it
 	Status int           // of the answer; 0: there was none
+	Header http.Header   // of a refusal, as it came: to be read, never to be told
 	Body   []byte        // of a refusal, without secrets
 	Text   string        // what went wrong, without secrets, in one line
 	After  time.Duration // how long the service wants to be left alone; negative: it did not say
@@ -192,7 +254,7 @@ func (c *Client) refusal(resp *http.Response, body []byte) error {
 	if c.Now != nil {
 		now = c.Now
 	}
-	return &Error{Status: resp.StatusCode, Body: body, Text: text, After: after(resp.Header, now)}
+	return &Error{Status: resp.StatusCode, Header: resp.Header, Body: body, Text: text, After: After(resp.Header, now)}
 }
 
 // strange is the error of an answer that claims success and is none: such as a gateway's page.

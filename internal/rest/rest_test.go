@@ -1,12 +1,15 @@
 package rest
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +55,98 @@ func TestPost(t *testing.T) {
 	}
 	_, err = c.Post(t.Context(), "/a", map[string]string{"a": "\xff"})
 	wants(t, err, pawl.CodeInvalid, 0)
+}
+
+// TestGet: parameters are data, and only the address holds them.
+func TestGet(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method != http.MethodGet || r.URL.Path != "/a" || r.URL.RawQuery != "k=1&q=a%26b+%C3%A9%23" || len(body) != 0 ||
+			r.Header.Get("Content-Type") != "" || r.Header.Get("X-Key") != "canary/+key" || r.Header.Get("Accept") != "application/json" {
+			t.Errorf("%s %s %q %v", r.Method, r.URL, body, r.Header)
+		}
+		fmt.Fprint(w, `{"ok":1}`)
+	})
+	got, err := c.Get(t.Context(), "/a", url.Values{"q": {"a&b é#"}, "k": {"1"}})
+	if err != nil || string(got) != `{"ok":1}` {
+		t.Errorf("%s, %v", got, err)
+	}
+	c.URL = "http://127.0.0.1:1"
+	_, err = c.Get(t.Context(), "/canary", url.Values{"key": {"canary/+key"}})
+	wants(t, err, pawl.CodeUnavailable, 0)
+}
+
+func TestForm(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil || r.Method != http.MethodPost || r.PostForm.Encode() != "a=%26&b=2" {
+			t.Errorf("%s %v %v", r.Method, r.PostForm, err)
+		}
+		fmt.Fprint(w, `{"ok":1}`)
+	})
+	if got, err := c.Form(t.Context(), "/a", url.Values{"b": {"2"}, "a": {"&"}}); err != nil || string(got) != `{"ok":1}` {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// TestBytes: what is put and read as bytes, where JSON only says how it went; nothing in a path is syntax once it is escaped.
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	all := make([]byte, 256)
+	for i := range all {
+		all[i] = byte(i)
+	}
+	path := "/a/" + url.PathEscape("b/../c?d#e%é")
+	var kept []byte
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.EscapedPath() != path || r.Header.Get("X-Key") != "canary/+key" {
+			t.Errorf("%s %s %v", r.Method, r.URL.EscapedPath(), r.Header)
+		}
+		switch r.Method {
+		case http.MethodPut:
+			kept, _ = io.ReadAll(r.Body)
+			fmt.Fprintf(w, `{"query":%q,"type":%q}`, r.URL.RawQuery, r.Header.Get("Content-Type"))
+		case http.MethodDelete:
+			kept = nil
+			fmt.Fprint(w, `{"ok":1}`)
+		default:
+			_, _ = w.Write(kept)
+		}
+	})
+	got, err := c.Put(t.Context(), path, url.Values{"ttl": {"60"}}, all)
+	if err != nil || string(got) != `{"query":"ttl=60","type":"application/octet-stream"}` {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got, err := c.Bytes(t.Context(), path); err != nil || !bytes.Equal(got, all) {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := c.Delete(t.Context(), path); err != nil || string(got) != `{"ok":1}` {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got, err := c.Bytes(t.Context(), path); err != nil || len(got) != 0 {
+		t.Errorf("%q, %v", got, err)
+	}
+	c.Most = 100
+	if _, err := c.Put(t.Context(), path, nil, all); err != nil {
+		t.Error(err)
+	}
+	_, err = c.Bytes(t.Context(), path)
+	wants(t, err, pawl.CodeExhausted, 0)
+}
+
+// TestRefuses: some say no with success, and when to come again in a header.
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "5")
+		fmt.Fprint(w, `{"error":"canary/+key is too busy"}`)
+	})
+	c.Refuses = func(answer json.RawMessage) bool { return bytes.Contains(answer, []byte("error")) }
+	_, err := c.Get(t.Context(), "/a", nil)
+	if e := wants(t, err, "", 200); e.After != 5*time.Second || e.Header.Get("Retry-After") != "5" || !strings.Contains(string(e.Body), "too busy") {
+		t.Errorf("%+v", e)
+	}
 }
 
 // TestNoRedirect: a key goes to nobody but whom it is for.
@@ -205,7 +300,7 @@ func TestAfter(t *testing.T) {
 			name, value, _ := strings.Cut(pair, ": ")
 			h.Set(name, value)
 		}
-		if got := after(h, now); got != c.want {
+		if got := After(h, now); got != c.want {
 			t.Errorf("%s: %s, want %s", c.headers, got, c.want)
 		}
 	}
