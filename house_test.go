@@ -37,10 +37,12 @@ var houseFloors = []struct {
 	{"internal/machine", 1, "decides"},
 	{"internal/draw", 1, "graphs as pictures"},
 	{"internal/text", 1, "keys and words of text"},
+	{"internal/album", 1, "photographs, and who is in them"},
 	{"internal/parcel", 1, "runs as one file"},
 	{"internal/pgclock", 1, "a process's time for a real Postgres"},
 	{"internal/pgtest", 1, "a real Postgres for tests"},
 	{"internal/rest", 1, "JSON over HTTP at services of others"},
+	{"internal/picture", 1, "guards of pictures"},
 	{"ports/*", 1, "the outside world in our words"},
 	{"store/storetest", 1, "the law of stores"},
 	{"store/*", 1, "one store each"},
@@ -66,6 +68,7 @@ var houseFloors = []struct {
 var houseStairs = map[string][]string{
 	".":                {"internal/host", "internal/codec", "internal/schema"},
 	"internal/schema":  {"internal/codec"},
+	"internal/album":   {"internal/text"},
 	"ports/tools":      {"ports/llm"},
 	"store/internal/*": {"store"},
 }
@@ -73,7 +76,7 @@ var houseStairs = map[string][]string{
 // housePure are the folders that decide and describe but do nothing: no I/O, no clock of their own, no chance.
 var housePure = []string{
 	".", "store", "internal/host", "internal/codec", "internal/schema", "internal/delta", "internal/machine", "internal/draw",
-	"internal/text", "internal/parcel", "ports/*", "workflows/*",
+	"internal/text", "internal/album", "internal/parcel", "internal/picture", "ports/*", "workflows/*",
 }
 
 var (
