@@ -123,11 +123,11 @@ func (r *Result[O]) end(varies []string) string {
 	if r.Run.Err != nil {
 		fmt.Fprintf(&b, "error %s\n", r.Run.Err.Code)
 	}
-	fmt.Fprintf(&b, "output %s\nstate %s\npath %s\n", without(r.Run.Output, varies), r.State, strings.Join(r.Path(), " "))
+	fmt.Fprintf(&b, "output %s\nstate %s\npath %s\n", without(r.Run.Output, varies), without(r.State, varies), strings.Join(r.Path(), " "))
 	var events []string
 	for _, e := range r.Events {
 		if !strings.HasPrefix(e.Type, "pawl.") {
-			events = append(events, e.Type+" "+string(e.Data))
+			events = append(events, e.Type+" "+string(without(e.Data, varies)))
 		}
 	}
 	slices.Sort(events) // calls under way at once emit in any order

@@ -43,8 +43,8 @@ type Script struct {
 	// Replay replays the run and its children afterwards: the test fails where a node does not do again what was recorded,
 	// because it decides by something that is neither in the state nor in the result of a call.
 	Replay bool
-	// Varies are fields of the output, by their JSON names and wherever they stand in it, that differ from play to play without a
-	// fault, such as how long it took: EveryCrash does not compare them.
+	// Varies are fields of the output, the state and the events, by their JSON names and wherever they stand, that differ from play to
+	// play without a fault, such as how long it took: EveryCrash does not compare them.
 	Varies []string
 
 	Start  pawl.StartOptions

@@ -16,6 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// TestLaw: Gemini and whoever speaks like OpenAI, Workers AI too, are behind one contract (R-000-07).
 func TestLaw(t *testing.T) {
 	t.Parallel()
 	llmtest.Run(t, wire())

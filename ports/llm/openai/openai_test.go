@@ -14,6 +14,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 var dialects = map[string]openai.Dialect{"own": openai.Own, "compatible": openai.Compatible, "workers-ai": openai.WorkersAI}
 
+// TestLaw: whoever speaks like OpenAI, Workers AI too, and Gemini are behind one contract (R-000-07).
 func TestLaw(t *testing.T) {
 	t.Parallel()
 	for name, d := range dialects {
