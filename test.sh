@@ -25,6 +25,7 @@ need() {
 
 need dot graphviz "Graphviz reads the graphs that we draw" || true
 need initdb postgresql "the store on Postgres is tested on a real one" || true
+need redis-server redis-server "values are kept in a real one" || true
 race=(-race)
 if [ "$(go env CGO_ENABLED)" != 1 ]; then
 	race=() && echo "test.sh: without the race detector: cgo is off"

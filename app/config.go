@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"pawl/internal/codec"
+	"pawl/internal/picture"
 )
 
 // Where a setting's value is from.
@@ -36,6 +37,7 @@ type setting struct {
 	also   []string // variables that others have agreed on, below its own
 	secret bool
 	path   bool // a file: printed whole, so that it is found from elsewhere
+	rare   bool // doctor shows it only where it is set
 
 	value, source, from string
 }
@@ -63,7 +65,7 @@ func (s *setting) shown() string {
 		return "(none)"
 	case s.secret:
 		return "****"
-	case s.key == "store" || s.key == "traces.endpoint":
+	case s.key == "store" || s.key == "traces.endpoint" || s.key == kvStore:
 		return masked(s.value)
 	case s.key == pricesKey && strings.HasPrefix(s.value, "{"):
 		return "(listed there)"
@@ -78,6 +80,7 @@ type config struct {
 	file     string
 	fileFlag bool
 	lookup   func(string) string
+	room     *picture.Room // where all pictures are decoded that are fetched or made to fit
 }
 
 // settings lists what can be set: the program's own, and the options of the workflows.
@@ -93,7 +96,10 @@ func (c *call) settings() []*setting {
 		{key: "concurrency", flag: "concurrency", arg: "RUNS", usage: "runs in hand at once, over all workers, by workflow: NAME=4,NAME=2"},
 		{key: pricesKey, path: true},
 		modelSetting(defaultAlias),
+		{key: kvStore}, {key: kvToken, secret: true},
 	}
+	all = append(all, searchSettings()...)
+	all = append(all, facesSettings()...)
 	for _, w := range c.workflows {
 		for _, o := range w.Options {
 			s := &setting{key: w.Name + "." + o.Name, flag: o.Name, arg: o.Value, usage: w.Name + ": " + o.Usage, def: o.Default,
@@ -125,7 +131,7 @@ func (c *config) value(key string) string {
 
 // configure reads the configuration of a command.
 func (c *call) configure(flags *pflag.FlagSet) error {
-	conf := &config{settings: c.settings(), lookup: c.lookup}
+	conf := &config{settings: c.settings(), lookup: c.lookup, room: picture.NewRoom(0)}
 	var err error
 	if err = conf.locate(flags); err != nil {
 		return err

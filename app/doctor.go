@@ -99,7 +99,7 @@ func (c *call) doctor(ctx context.Context) error {
 	all := []finding{{About: "program", Name: "version", Value: b.text(c.short())}}
 	all = append(all, c.examineConfig()...)
 	all = append(all, c.examineModels()...)
-	all = append(all, c.examineTraces())
+	all = append(all, c.examineSearch(), c.examineFaces(ctx), c.examineKV(ctx), c.examineTraces())
 	all = append(all, c.examineWorkflows(ctx)...)
 	all = append(all, c.examineTools(ctx)...)
 	all = append(all, c.examineStore(ctx)...)
@@ -147,6 +147,9 @@ func (c *call) examineConfig() (all []finding) {
 	for _, s := range c.conf.settings {
 		known[s.env()] = true
 		known[s.env()+"_FILE"] = s.secret
+		if s.rare && s.value == "" {
+			continue
+		}
 		from := s.source
 		if s.from != "" {
 			from += " " + s.from

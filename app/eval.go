@@ -31,7 +31,7 @@ func (c *call) evalCommand() *cobra.Command {
 	sub.Flags().StringVar(&queries, "queries", "", "queries with what is right for each, a CSV `FILE`")
 	sub.Flags().BoolVar(&misses, "misses", false, "also show each query that missed, and what it got instead")
 	_ = sub.MarkFlagFilename("queries", "csv")
-	cmd.AddCommand(c.withNCO(sub, "catalog"), c.evalBrainCommand())
+	cmd.AddCommand(c.withNCO(sub, "catalog"), c.evalBrainCommand(), c.evalDegreesCommand())
 	return cmd
 }
 

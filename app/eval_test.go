@@ -139,3 +139,42 @@ func TestLongEvalRealFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestEvalVisualDegrees: a table for people, one object with fixed names for programs, and what it does not take.
+func TestEvalVisualDegrees(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	put(t, s.dir, "album.csv", "id,people,recognized_people,recognition_confidence\n1,A|X,A|X,90|90\n2,X|B,X|B,90|90\n3,C|D,C|D,90|70\n")
+	put(t, s.dir, "pairs.csv", "source,target\nA,B\nC,D\nA,C\n")
+	args := func(more ...string) []string {
+		return append([]string{"eval", "visualdegrees", "--album", filepath.Join(s.dir, "album.csv"), "--pairs", filepath.Join(s.dir, "pairs.csv")}, more...)
+	}
+	if got := s.want(0, args()...); !strings.Contains(got.out, "pawl   3      1          1      1.000") || strings.Count(got.out, "\n") != 4 {
+		t.Errorf("%s", got.out)
+	}
+	var all map[string]map[string]any
+	if err := json.Unmarshal([]byte(s.want(0, args("--json", "--budget", "search=2,recognition=9,llm=1", "--hops", "2")...).out), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, way := range []string{"pawl", "bfs", "plain"} {
+		for _, key := range []string{
+			"pairs", "reachable", "found", "found_share", "false_edges", "mislabelled_edges", "invalid_paths", "mean_search", "mean_recognition", "mean_llm", "by_reason",
+		} {
+			if _, ok := all[way][key]; !ok || len(all[way]) != 11 || len(all) != 3 {
+				t.Errorf("%s has no %s: %v", way, key, all)
+			}
+		}
+	}
+	if all["pawl"]["mean_search"].(float64) > 2 {
+		t.Errorf("%v", all["pawl"])
+	}
+	for says, wrong := range map[string][]string{
+		`there is no meter "serch"`: {"--budget", "serch=1"}, "a run can have 500 at most": {"--budget", "search=501"},
+		"hops: want 1 to 12, not 0": {"--hops", "0"}, "no such file": {"--pairs", "none.csv"}, "photographs": {"--album", filepath.Join(s.dir, "pairs.csv")},
+	} {
+		if got := s.want(exitUsage, args(wrong...)...); says != "photographs" && !strings.Contains(got.err, says) {
+			t.Errorf("%v: %q", wrong, got.err)
+		}
+	}
+	s.want(exitUsage, "eval", "visualdegrees")
+}

@@ -41,6 +41,9 @@ type following struct {
 func (f *following) follow(ctx context.Context) error {
 	reads := context.WithoutCancel(ctx)
 	f.shown = newProgress(f.c, f.id)
+	if f.opened != nil {
+		f.shown.tell = f.opened.Tell
+	}
 	defer f.c.say.status("")
 	told := false
 	for {

@@ -15,6 +15,7 @@ import (
 // progress shows a run that is under way: JSON lines for programs; for people a line for each step, and on a terminal a
 // status below them that is drawn anew.
 type progress struct {
+	tell  func(typ string, data json.RawMessage) string // what an event says to people; nil: its data
 	c     *call
 	id    string
 	began time.Time
@@ -121,6 +122,11 @@ func (p *progress) text(l pawl.Logged) string {
 		return say("is the same work as run %s", field[machine.Merged](l).Into)
 	case machine.EventStarted, machine.EventEnded:
 		return ""
+	}
+	if p.tell != nil {
+		if text := p.tell(l.Type, l.Data); text != "" {
+			return v.paint(dim, say("%s", text))
+		}
 	}
 	return v.paint(dim, say("%s %s", l.Type, l.Data))
 }

@@ -25,7 +25,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // TestMain lets the test binary be the program: what the tests with real processes start.
 func TestMain(m *testing.M) {
 	if os.Getenv("APP_TEST_PROGRAM") != "" {
-		Main(testWorkflows()...)
+		ws := testWorkflows()
+		if url := os.Getenv(degreesTestURL); url != "" {
+			ws = append(ws, degreesUnder(url))
+		}
+		Main(ws...)
 	}
 	os.Exit(m.Run())
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"pawl"
+	"pawl/ports/fetch/web"
 	"pawl/ports/tools"
 )
 
@@ -60,6 +61,10 @@ type Opening struct {
 // Tools are what the configured servers of tools offer. They are started when they are first needed, and ended with the command.
 func (o Opening) Tools() (*tools.Box, error) { return o.tools() }
 
+// Fetcher reaches the public web and nothing else. All of a process, and whoever recognizes in it, have one room, which bounds the memory
+// of its pictures.
+func (o Opening) Fetcher() *web.Fetcher { return web.New(web.Config{Room: o.conf.room}) }
+
 // Value of an option.
 func (o Opening) Value(name string) string { return o.conf.value(o.prefix + name) }
 
@@ -81,6 +86,8 @@ type Opened struct {
 	Labels map[string]string
 	// Render writes an output for people; nil: indented JSON.
 	Render func(w io.Writer, output json.RawMessage) error
+	// Tell is what one of its events says to people, in a line, while the run goes on; empty: its data. nil: all of them.
+	Tell func(typ string, data json.RawMessage) string
 	// Held says why a run whose version is not the one that was opened cannot go on, and with which flags it could; nil:
 	// nothing more than that.
 	Held func(run pawl.Run) (why string, flags []string)
@@ -97,7 +104,7 @@ func (c *call) usable() error {
 			return w.fault
 		case w.Name == "" || w.Open == nil:
 			return invalid("a workflow of this program has no name or cannot be opened")
-		case slices.Contains([]string{providersSection, modelsSection, pricesKey, toolsKey}, w.Name):
+		case slices.Contains([]string{providersSection, modelsSection, pricesKey, toolsKey, "faces", "kv"}, w.Name):
 			return invalid("a workflow cannot be called %s: the configuration has a section of that name", w.Name)
 		case seen[w.Name]:
 			return invalid("two workflows of this program are called %s", w.Name)

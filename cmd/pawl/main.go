@@ -11,5 +11,6 @@ func main() {
 	app.Main(
 		app.Brain(),
 		app.NCO(),
+		app.VisualDegrees(),
 	)
 }
