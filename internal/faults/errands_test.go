@@ -160,17 +160,22 @@ func TestFaultKilledInAMap(t *testing.T) {
 			if len(finished) == 0 || finished[cut] || made[cut] != 1 {
 				t.Errorf("the process died at item %s with %d effects made, %d of them recorded: that is not the middle", cut, len(made), len(finished))
 			}
+			row, err := s.store.Get(t.Context(), everything, st.Run.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			claims := int(row.Epoch) // two, or more where the machine is so slow that a lease has run out by itself
 			all, once := w.Many.Done(), w.Once.Done()
 			for i := range errands {
 				item := fmt.Sprint(i)
 				switch n := all[item]; {
-				case n == 0 || n > 2, once[item] != 1:
-					t.Errorf("item %s was made %d times, %d times where keys are known", item, n, once[item])
+				case n == 0 || n > claims, once[item] != 1:
+					t.Errorf("item %s was made %d times, %d times where keys are known; the run was claimed %d times", item, n, once[item], claims)
 				case finished[item] && n != 1:
 					t.Errorf("item %s was recorded when the process died, and was made %d times", item, n)
-				case item == cut && n != 2:
+				case item == cut && n < 2:
 					t.Errorf("item %s had been made and not recorded, and was not made again", item)
-				case n == 2:
+				case n > 1:
 					again++
 				}
 			}
