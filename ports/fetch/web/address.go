@@ -107,7 +107,8 @@ func (f *Fetcher) host(name string) (ascii, review string, err error) {
 }
 
 // oddity says why a host's name may look like another: a label mixes alphabets that no language mixes, as
-// https://www.unicode.org/reports/tr39/#Restriction_Level_Detection has it, or has only letters of another that look like Latin ones.
+// https://www.unicode.org/reports/tr39/#Restriction_Level_Detection has it, has only letters of another that look like Latin ones, or
+// seems to be over where it is not, for what looks like the / ? # : behind a host.
 func oddity(name string) string {
 	for label := range strings.SplitSeq(name, ".") {
 		var scripts []string
@@ -122,6 +123,9 @@ func oddity(name string) string {
 		}
 		slices.Sort(scripts)
 		switch {
+		case strings.ContainsFunc(label, symbol) || strings.ContainsAny(label, separators) ||
+			slices.Contains(scripts, "Latin") && strings.ContainsAny(label, strokes):
+			return "has characters that may look like those behind a host"
 		case len(scripts) > 1 && !mixable(scripts):
 			return "mixes " + strings.Join(scripts, " and ")
 		case alike && len(scripts) == 1 && scripts[0] != "Latin":
@@ -133,6 +137,17 @@ func oddity(name string) string {
 
 // lookalikes are the letters that look like those of Latin in most faces.
 const lookalikes = "аԁеһіјӏорԛѕԝхусᴀοαρυν"
+
+// symbol reports what no name of a host should have (RFC 5892), but for the dots that Catalan and Japanese write inside words.
+func symbol(r rune) bool {
+	return r > unicode.MaxASCII && !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Cf) && r != '·' && r != '・'
+}
+
+// separators are the letters that look like / ? # : or !, and strokes those that do where nobody expects Chinese or Japanese.
+const (
+	separators = "ːʔʖǀǃ〳〵"
+	strokes    = "丿丶ノ"
+)
 
 func script(r rune) string {
 	if unicode.In(r, unicode.Common, unicode.Inherited) {

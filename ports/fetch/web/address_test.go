@@ -80,7 +80,7 @@ func TestBlocked(t *testing.T) {
 	for _, raw := range []string{
 		"http://0177.0.0.1/", "http://0x7f.0.0.1/", "http://0x7f000001/", "http://127.0.0.1./", "http://①②⑦.⓪.⓪.①/", "http://127。0。0。1/", "http://0/",
 		"http://[::]/", "http://[::127.0.0.1]/", "http://[::ffff:7f00:9]/", "http://[2002:7f00:1::]/", "http://[2001:db8::1]/", "http://[ff02::1]/",
-		"http://255.255.255.255/", "http://0.0.0.0/", "http://192.0.2.1/", "http://localhost/", "http://example.com:0/", "http://example.com:8080/",
+		"http://255.255.255.255/", "http://0.0.0.0/", "http://168.63.129.16/", "http://[::ffff:168.63.129.16]/", "http://192.0.2.1/", "http://localhost/", "http://example.com:0/", "http://example.com:8080/",
 		"http://example.com:99999/", "http://example.com:80:80/", "http://a b.example/", "http://exa%6dple.com:81/", "http://a..example/", "http://./",
 		"http://" + strings.Repeat("a", 64) + ".example/", "http://example.com/?q=%00", "http://example.com/a%0d%0ab", "http://example.com/\u0085", "http://exam\u200Dple.com/",
 		"http://example.com/" + strings.Repeat("a", 9000), "//example.com/", "http:example.com", "http:///", "https://@example.com/", "HTTP://[::1]/", "data:image/png;base64,AA==",
@@ -90,6 +90,24 @@ func TestBlocked(t *testing.T) {
 		if _, again := pawl.Retryable(err); fetch.Code(err) != fetch.CodeBlocked || again {
 			t.Errorf("%q: %v (%s)", raw, err, fetch.Code(err))
 		}
+	}
+}
+
+// TestInsideAtPublicAddress: what Azure answers from within has an address of the public net, and neither it nor a name leads there.
+func TestInsideAtPublicAddress(t *testing.T) {
+	t.Parallel()
+	n := &names{leads: map[string][]string{"host.test": {"168.63.129.16"}, "next.test": {"168.63.129.17"}}}
+	f := web.New(web.Config{Resolver: n.resolver(t)})
+	var reached []string
+	f.Stop(func(address string) { reached = append(reached, address) })
+	for _, raw := range []string{"http://168.63.129.16/machine?comp=goalstate", "http://host.test/", "http://next.test/"} {
+		_, err := f.Image(t.Context(), raw)
+		if raw != "http://next.test/" && fetch.Code(err) != fetch.CodeBlocked {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+	if !slices.Equal(reached, []string{"168.63.129.17:80"}) {
+		t.Errorf("reached %q", reached)
 	}
 }
 
@@ -154,6 +172,23 @@ func TestReview(t *testing.T) {
 	} {
 		_, review, err := f.Address("http://" + host + strings.TrimPrefix(at, "http://127.0.0.1") + "/")
 		if err != nil || (review != "") != odd {
+			t.Errorf("%s: %q, %v", host, review, err)
+		}
+	}
+}
+
+// TestSeparatorsInNames: a name that seems to be over where it is not is told, or refused; so nobody takes the host for another.
+func TestSeparatorsInNames(t *testing.T) {
+	t.Parallel()
+	f := web.New(web.Config{})
+	for _, r := range "⁄∕⧸⫽╱⟋／⧵∖？ʔʖ＃♯⌗：∶꞉ː։׃˸ǃǀ〳丿ノ" {
+		host := "example.com" + string(r) + "a.evil.example"
+		if at, review, err := f.Address("http://" + host + "/"); err == nil && !strings.Contains(review, "look like those behind a host") {
+			t.Errorf("%U %s: %q, %q, %v", r, host, at, review, err)
+		}
+	}
+	for _, host := range []string{"col·lecció.example", "ジョン・レノン.example", "ノート.example", "丿乀.example", "हिन्दी.example"} {
+		if _, review, err := f.Address("http://" + host + "/"); review != "" {
 			t.Errorf("%s: %q, %v", host, review, err)
 		}
 	}

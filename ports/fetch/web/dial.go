@@ -19,7 +19,10 @@ func guarding(ports []uint16, allow []netip.Prefix) *ssrf.Guardian {
 			v6 = append(v6, p)
 		}
 	}
-	return ssrf.New(ssrf.WithPorts(ports...), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	// At an address of the public net, and yet inside: Azure's host tells a machine there of itself and of its network.
+	// https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16
+	azure := netip.MustParsePrefix("168.63.129.16/32")
+	return ssrf.New(ssrf.WithDeniedV4Prefixes(azure), ssrf.WithPorts(ports...), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
 }
 
 // dialer dials what a name has led to only after the guard has seen that very address: a name that leads somewhere else a moment
