@@ -79,20 +79,23 @@ func Code(err error) string {
 	return ""
 }
 
-const (
-	mostShown  = 200 // runes
-	mostOpaque = 20  // of what stands behind a scheme alone: it may be as long and as secret as in data:
-)
+const mostShown = 200 // runes
 
-// Shown is an address fit for an error or a log: without credentials, and without a query, which may hold a token.
+// Shown is an address fit for an error or a log (R-000-78): the host alone, for credentials and tokens may stand in every other part of an
+// address, and in one that is malformed anywhere behind the scheme. An album is no host, and its ids are no secrets.
 func Shown(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil || u.Scheme == "" {
+	switch {
+	case err != nil || u.Scheme == "":
 		return "an address that is none"
+	case u.Host == "" && u.Scheme == "album":
+		return cut("album:"+u.Opaque, mostShown)
+	case u.Host == "":
+		return cut(u.Scheme, mostShown) + ":…"
+	case u.Path == "" || u.Path == "/":
+		return cut(u.Scheme+"://"+u.Host, mostShown)
 	}
-	u.User, u.RawQuery, u.ForceQuery, u.Fragment, u.RawFragment = nil, "", false, "", ""
-	u.Opaque = cut(u.Opaque, mostOpaque)
-	return cut(u.String(), mostShown)
+	return cut(u.Scheme+"://"+u.Host, mostShown) + "/…"
 }
 
 func cut(text string, most int) string {

@@ -20,12 +20,12 @@ func TestFault(t *testing.T) {
 	} {
 		err := fetch.Failure{URL: "https://a.example/x", Code: code, Text: "why", After: -1}.Fault()
 		after, ok := pawl.Retryable(err)
-		if ok != again[code] || after != 0 || fetch.Code(err) != code || err.Error() != "https://a.example/x: why" {
+		if ok != again[code] || after != 0 || fetch.Code(err) != code || err.Error() != "https://a.example/…: why" {
 			t.Errorf("%s: retried %v after %s, %q: %v", code, ok, after, fetch.Code(err), err)
 		}
 	}
 	err := fetch.Failure{URL: "https://a.example/x", Code: fetch.CodeRateLimited, Status: 429, Text: "slow down", After: time.Minute}.Fault()
-	if after, ok := pawl.Retryable(err); !ok || after != time.Minute || err.Error() != "https://a.example/x: 429: slow down" {
+	if after, ok := pawl.Retryable(err); !ok || after != time.Minute || err.Error() != "https://a.example/…: 429: slow down" {
 		t.Errorf("retried %v after %s: %v", ok, after, err)
 	}
 	if code := fetch.Code(t.Context().Err()); code != "" {
@@ -46,21 +46,33 @@ func TestStatusCode(t *testing.T) {
 	}
 }
 
+// TestShown: of an address nobody learns more than where it leads to, however it is malformed (R-000-78).
 func TestShown(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
-		"https://user:secret@a.example/p.jpg?token=secret#secret": "https://a.example/p.jpg",
-		"album:p000001":                        "album:p000001",
-		"data:image/png;base64,iVBORw0KGgoAAA": "data:image/png;base64,iVB…",
-		"http://a.example/\nHost:":             "an address that is none",
-		"/only/a/path":                         "an address that is none",
-		"":                                     "an address that is none",
+		"https://user:secret@a.example/p.jpg?token=secret#secret": "https://a.example/…",
+		"https://a.example/reset/secret/p.jpg;token=secret":       "https://a.example/…",
+		"https://a.example:8443/":                                 "https://a.example:8443",
+		"https://a.example?token=secret":                          "https://a.example",
+		"https:user:secret@a.example/p.jpg":                       "https:…",
+		"https:///user:secret@a.example/p.jpg":                    "https:…",
+		"https:/user:secret@a.example/p.jpg":                      "https:…",
+		"user:secret@a.example":                                   "user:…",
+		"album:p000001":                                           "album:p000001",
+		"album://user:secret@a.example/p000001":                   "album://a.example/…",
+		"data:image/png;base64,iVBORw0KGgoAAA":                    "data:…",
+		"//user:secret@a.example/p.jpg":                           "an address that is none",
+		"http://a.example/\nHost:":                                "an address that is none",
+		"/only/a/path":                                            "an address that is none",
+		"":                                                        "an address that is none",
 	} {
 		if got := fetch.Shown(raw); got != want {
 			t.Errorf("%q: %q, want %q", raw, got, want)
 		}
 	}
-	if got := fetch.Shown("https://a.example/" + strings.Repeat("ü", 5000)); utf8.RuneCountInString(got) > 201 {
-		t.Errorf("%d runes", utf8.RuneCountInString(got))
+	for _, long := range []string{"https://" + strings.Repeat("ü", 5000) + "/x", "album:" + strings.Repeat("x", 5000), strings.Repeat("x", 5000) + ":y"} {
+		if got := fetch.Shown(long); utf8.RuneCountInString(got) > 203 {
+			t.Errorf("%d runes", utf8.RuneCountInString(got))
+		}
 	}
 }
