@@ -34,8 +34,11 @@ const (
 	MaxCount = 10  // Google's largest page
 )
 
-// Result is a picture that was found. ImageURL and ContextURL are addresses of the web, or of an album (album:ID), never empty, and no
-// two results have one ImageURL.
+// MaxURL is how many bytes an address of a result may have: a longer one nobody fetches.
+const MaxURL = 8 << 10
+
+// Result is a picture that was found. ImageURL and ContextURL are addresses of the web, or of an album (album:ID), never empty or longer
+// than MaxURL, and no two results have one ImageURL.
 type Result struct {
 	ImageURL     string `json:"imageUrl"`
 	ThumbnailURL string `json:"thumbnailUrl,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// Results are the first count of what a source has answered. What lacks an address, or has one that is none of the web, is left out,
+// Results are the first count of what a source has answered. What lacks an address, or has one that is none of the web or too long, is left out,
 // and so is a picture that was there before. One item of a strange form is left out too; where all are, the source does not speak as
 // described, and that nothing was found would be a lie.
 func Results[Item any](source string, raw []json.RawMessage, count int, as func(Item) Result) ([]Result, error) {
@@ -37,10 +37,10 @@ func Results[Item any](source string, raw []json.RawMessage, count int, as func(
 	return out, nil
 }
 
-// web says whether an address is one of the web.
+// web says whether an address is one of the web, and no longer than any that is fetched.
 func web(address string) bool {
 	u, err := url.Parse(address)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != ""
+	return err == nil && len(address) <= MaxURL && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != ""
 }
 
 // mostTitle is how many characters of a title are kept.

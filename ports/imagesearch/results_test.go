@@ -70,6 +70,27 @@ func TestResults(t *testing.T) {
 	}
 }
 
+// TestResultsOfLongAddresses: a picture at an address that nobody would fetch is no result, and a thumbnail at one is left out.
+func TestResultsOfLongAddresses(t *testing.T) {
+	t.Parallel()
+	const at = "https://e.org/"
+	longest := at + strings.Repeat("x", imagesearch.MaxURL-len(at))
+	for _, c := range []struct {
+		found imagesearch.Result
+		n     int
+	}{
+		{imagesearch.Result{ImageURL: longest, ContextURL: longest, ThumbnailURL: longest}, 1},
+		{imagesearch.Result{ImageURL: longest + "x", ContextURL: at}, 0},
+		{imagesearch.Result{ImageURL: at, ContextURL: longest + "x"}, 0},
+		{imagesearch.Result{ImageURL: at, ContextURL: at, ThumbnailURL: longest + "x"}, 1},
+	} {
+		got, err := imagesearch.Results("some", []json.RawMessage{json.RawMessage(`{}`)}, 3, func(struct{}) imagesearch.Result { return c.found })
+		if err != nil || len(got) != c.n || c.n > 0 && len(got[0].ThumbnailURL) > imagesearch.MaxURL {
+			t.Errorf("%d, %d and %d bytes: %d results, %v", len(c.found.ImageURL), len(c.found.ContextURL), len(c.found.ThumbnailURL), len(got), err)
+		}
+	}
+}
+
 func FuzzPlain(f *testing.F) {
 	f.Add("<b>Curie</b> &amp; 5 < 6")
 	f.Fuzz(func(t *testing.T, markup string) {

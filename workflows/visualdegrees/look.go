@@ -143,11 +143,16 @@ func (a Agent) search(ctx context.Context, s *State, query string) ([]imagesearc
 	return nil, a.status(ctx, s, "The image search could not be asked; going on without it.", nil)
 }
 
-// valid are the results that a searcher may give: with a picture and its page, each picture once (S-000-05).
+// valid are the results that a searcher may give: with a picture and its page, at addresses that a state has room for, each picture once
+// (S-000-05).
 func valid(rs []imagesearch.Result) []imagesearch.Result {
 	out := []imagesearch.Result{}
+	address := func(s string) bool { return s != "" && len(s) <= imagesearch.MaxURL }
 	for _, r := range rs {
-		if r.ImageURL != "" && r.ContextURL != "" && !slices.ContainsFunc(out, func(o imagesearch.Result) bool { return o.ImageURL == r.ImageURL }) {
+		if !address(r.ThumbnailURL) {
+			r.ThumbnailURL = ""
+		}
+		if address(r.ImageURL) && address(r.ContextURL) && !slices.ContainsFunc(out, func(o imagesearch.Result) bool { return o.ImageURL == r.ImageURL }) {
 			r.Title, _ = text.Clip(text.Visible(strings.Join(strings.Fields(r.Title), " ")), 300)
 			out = append(out, r)
 		}
