@@ -23,16 +23,19 @@ func person(name string) string {
 
 func words(n text.Name) int { return len(strings.Fields(n.Shown)) }
 
-// take takes a photograph among those that were seen, and notes what a person should know of the names in it.
+// take takes a photograph among those that were seen, and notes what a person should know of the names in it. From here on a name has
+// nothing that nobody sees: it goes into queries, paths, events and keys.
 func (s *State) take(ctx context.Context, t *ties, p Photo) {
+	p.Faces = slices.Clone(p.Faces)
 	for i, f := range p.Faces {
-		known := t.names[p.IDs[i]]
-		if p.IDs[i] == "" || f.Confidence < t.threshold || f.Name == known {
-			continue
+		n, err := text.NameOf(f.Name)
+		if err != nil {
+			continue // nobody goes on with it: it has no id
 		}
-		if n, err := text.NameOf(f.Name); err == nil {
+		if known := t.names[p.IDs[i]]; p.IDs[i] != "" && f.Confidence >= t.threshold && f.Name != known {
 			s.spelled(pawl.Info(ctx).Node, n, known)
 		}
+		p.Faces[i].Name = n.Shown
 	}
 	s.Photos = append(s.Photos, p)
 	t.add(p)
