@@ -2,10 +2,15 @@ package visualdegrees
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
+	"pawl"
+	"pawl/internal/codec"
 	"pawl/internal/text"
 	"pawl/pawltest"
 	"pawl/ports/faces"
@@ -74,6 +79,130 @@ func TestR00011RecognizedNames(t *testing.T) {
 					t.Errorf("%s: %s: %q", what, typ, raw)
 				}
 			}
+		}
+	}
+}
+
+// refound is a searcher that says something else of pictures.
+type refound struct {
+	imagesearch.Searcher
+	picture func(r *imagesearch.Result)
+}
+
+func (f refound) Search(ctx context.Context, q imagesearch.Query) ([]imagesearch.Result, error) {
+	rs, err := f.Searcher.Search(ctx, q)
+	for i := range rs {
+		f.picture(&rs[i])
+	}
+	return rs, err
+}
+
+// crowded are photographs of a chain, five of each edge, in which as many people are recognized as a recognizer names.
+func crowded(edges int) (photos []string) {
+	for e := range edges {
+		in := []string{fmt.Sprint("Person ", e), fmt.Sprint("Person ", e+1)}
+		for i := range 62 {
+			in = append(in, fmt.Sprintf("Somebody Else %d of %d:85", i, e))
+		}
+		for k := range mostEvidence {
+			photos = append(photos, photo(fmt.Sprint(e, "-", k), in...))
+		}
+	}
+	return photos
+}
+
+// detailed says of a face all that a recognizer may.
+func detailed(f *faces.Face) {
+	f.Box = &faces.Box{Left: 0.12345678, Top: 0.23456789, Width: 0.08765432, Height: 0.17654321}
+	f.URLs = []string{"www.wikidata.org/wiki/Q123456", "www.imdb.com/name/nm0000123"}
+}
+
+// told holds a final event against what each edge must have: its two ends, first, and photographs that are in the graph.
+func told(t *testing.T, e FinalEvent) {
+	t.Helper()
+	for i, edge := range e.Edges {
+		for _, v := range append(edge.Evidence, edge.BestEvidence) {
+			if n := len(v.DetectedCelebs); n > 2+mostOthers || v.DetectedCelebs[0].Name != edge.From || v.DetectedCelebs[1].Name != edge.To {
+				t.Errorf("%s – %s: %+v", edge.From, edge.To, v.DetectedCelebs)
+			}
+		}
+		refs := e.Graph.Edges[i].EvidenceRefs
+		if len(refs) == 0 || len(refs) != len(edge.Evidence) {
+			t.Errorf("%d photographs and %d references", len(edge.Evidence), len(refs))
+		}
+		for _, ref := range refs {
+			if !slices.ContainsFunc(e.Graph.Evidence, func(v PictureEvidence) bool { return v.ID == ref }) {
+				t.Errorf("no photograph %s", ref)
+			}
+		}
+	}
+}
+
+// TestR00056Crowd: a path whose photographs are full of people and stand at long addresses is told, and no reason for a run to fail.
+func TestR00056Crowd(t *testing.T) {
+	s := newScene(t, crowded(2)...)
+	s.Faces = changed{s.Faces, detailed}
+	s.Search = refound{s.Search, func(r *imagesearch.Result) {
+		r.ContextURL = "https://h.example/" + strings.Repeat("x", imagesearch.MaxURL-len("https://h.example/"))
+		r.ThumbnailURL = r.ContextURL
+	}}
+	r := s.plays(t, with(ask("Person 0", "Person 2"), oneSided), budget(200, 1000, 0))
+	same(t, "path", r.Output.Path, []string{"Person 0", "Person 1", "Person 2"})
+	told(t, emitted[FinalEvent](r, EventFinal)[0])
+}
+
+// TestR00056LongestPath: the closing event has room for the longest path that a run may find, whatever its photographs are, and what it
+// leaves out are the worst of them before anything of the best.
+func TestR00056LongestPath(t *testing.T) {
+	for longer, want := range map[int]int{30: mostEvidence, 300: 2, 1500: 1, imagesearch.MaxURL: 1} {
+		in, _, err := ask("Person 0", fmt.Sprint("Person ", MaxHops)).check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := State{In: in, Decisions: slices.Repeat([]Decision{{Why: strings.Repeat("x", 300)}}, 1000)}
+		for e := range MaxHops + 1 {
+			s.Path = append(s.Path, fmt.Sprint("Person ", e))
+			for k := range mostEvidence {
+				if e == MaxHops {
+					break
+				}
+				at := fmt.Sprintf("https://h.example/%d/%d/", e, k)
+				at += strings.Repeat("x", longer-len(at))
+				p := Photo{Result: imagesearch.Result{ImageURL: at, ContextURL: at, ThumbnailURL: at, Title: strings.Repeat("x", 60)}}
+				for i := range 64 {
+					f := faces.Face{Name: fmt.Sprintf("Somebody Else %d of %d", i, e), Confidence: 99}
+					if i > 61 {
+						f.Name, f.Confidence = fmt.Sprint("Person ", e+i-62), float64(95-k)
+					}
+					detailed(&f)
+					p.Faces = append(p.Faces, f)
+				}
+				p.IDs = people(p.Faces)
+				s.Photos = append(s.Photos, p)
+			}
+		}
+		for terminal, most := range map[string]int{"S6": 256 << 10, "S7": 4 << 10} {
+			raw, err := codec.Encode(closing(s, pawl.Ending{Terminal: terminal})[0].Data)
+			if err != nil || len(raw) > most {
+				t.Errorf("addresses of %d: %s: %d bytes, %v", longer, terminal, len(raw), err)
+			}
+			var e FinalEvent
+			if err := json.Unmarshal(raw, &e); err != nil {
+				t.Fatal(err)
+			}
+			if terminal == "S7" {
+				continue
+			}
+			same(t, "edges", len(e.Edges), MaxHops)
+			same(t, fmt.Sprint("photographs at addresses of ", longer), len(e.Edges[0].Evidence), want)
+			same(t, "the best one's confidence", e.Edges[0].Evidence[0].ImageScore, 95)
+			told(t, e)
+		}
+		for _, to := range []int{1, MaxHops} {
+			edge := fit(func(photos, address int) Edge {
+				return s.edge(s.ties(), fmt.Sprint("person ", to-1), fmt.Sprint("person ", to)).within(photos, address)
+			})
+			same(t, "photographs of an edge of its own", len(edge.Evidence), mostEvidence)
 		}
 	}
 }

@@ -83,7 +83,10 @@ type Evidence struct {
 	Documented     bool         `json:"documented,omitempty"`
 }
 
-const mostEvidence = 5 // photographs that are shown of an edge
+const (
+	mostEvidence = 5 // photographs that are shown of an edge
+	mostOthers   = 4 // people who are shown of a photograph beside those whom it is shown for
+)
 
 // edge is a proven edge, its best photographs first.
 func (s *State) edge(t *ties, from, to string) Edge {
@@ -102,7 +105,7 @@ func (s *State) edge(t *ties, from, to string) Edge {
 		p := t.photos[i]
 		e.Evidence = append(e.Evidence, Evidence{
 			From: e.From, To: e.To, ImageURL: p.ImageURL, ThumbnailURL: p.ThumbnailURL, ContextURL: p.ContextURL, Title: p.Title,
-			DetectedCelebs: p.Faces, ImageScore: t.score(i, from, to), Documented: p.Documented,
+			DetectedCelebs: p.of(from, to).Faces, ImageScore: t.score(i, from, to), Documented: p.Documented,
 		})
 	}
 	e.BestEvidence = e.Evidence[0]
@@ -130,7 +133,7 @@ func (a Agent) partial(ctx context.Context, s *State, t *ties) error {
 	var some []Photo
 	for _, p := range s.Photos {
 		if t.shows(p, s.root(fromA)) > 0 || t.shows(p, s.root(fromB)) > 0 {
-			some = append(some, p)
+			some = append(some, p.of(s.root(fromA), s.root(fromB)))
 		}
 	}
 	if len(some) == 0 || s.Stop != "" {
@@ -145,7 +148,10 @@ func (a Agent) tell(ctx context.Context, s *State, t *ties, from, to string) err
 		return nil
 	}
 	s.Told = append(s.Told, Pair{from, to})
-	return pawl.Emit(ctx, EventEvidence, EvidenceEvent{stamp(ctx, s), s.edge(t, from, to)})
+	e := EvidenceEvent{stamp(ctx, s), s.edge(t, from, to)}
+	return pawl.Emit(ctx, EventEvidence, fit(func(photos, address int) EvidenceEvent {
+		return EvidenceEvent{e.Stamp, e.Edge.within(photos, address)}
+	}))
 }
 
 // pathUpdate tells the best chain.
@@ -173,7 +179,7 @@ type ErrorEvent struct {
 }
 
 // FinalEvent has a path in the words of the seed, which are four (R-000-56), and as the result of the contract of events, which no_path has
-// too (S-000-04).
+// too (S-000-04). Decisions are in the output of the run.
 type FinalEvent struct {
 	Stamp
 	Path          []string       `json:"path"`
@@ -194,10 +200,15 @@ func closing(s State, e pawl.Ending) []pawl.Event {
 	at := Stamp{e.Run, time.UnixMilli(s.Started).Add(e.Duration).UTC()}
 	switch e.Terminal {
 	case "S6":
-		o := success(s)
-		return []pawl.Event{{Type: EventFinal, Data: FinalEvent{at, o.Path, o.Edges, o.ConfidenceMap, o.Graph, o}}}
+		all := success(s)
+		return []pawl.Event{{Type: EventFinal, Data: fit(func(photos, address int) FinalEvent {
+			o := all.within(photos, address)
+			return FinalEvent{at, o.Path, o.Edges, o.ConfidenceMap, o.Graph, o}
+		})}}
 	case "S7":
-		return []pawl.Event{{Type: EventNoPath, Data: NoPathEvent{at, failure(s)}}}
+		o := failure(s)
+		o.Decisions = nil
+		return []pawl.Event{{Type: EventNoPath, Data: NoPathEvent{at, o}}}
 	}
 	out := ErrorEvent{Stamp: at, Message: "The search was ended by an error."}
 	out.Meta.Category, out.Meta.Code = categoryIntegration, "internal"
