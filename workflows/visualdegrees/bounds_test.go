@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"pawl"
@@ -15,6 +16,8 @@ import (
 	"pawl/pawltest"
 	"pawl/ports/faces"
 	"pawl/ports/imagesearch"
+	"pawl/ports/kv"
+	"pawl/ports/kv/memory"
 )
 
 // TestS00005LongAddresses: a result at an address that nobody would fetch is none, and does not fill the state of the run; a thumbnail at
@@ -204,5 +207,87 @@ func TestR00056LongestPath(t *testing.T) {
 			})
 			same(t, "photographs of an edge of its own", len(edge.Evidence), mostEvidence)
 		}
+	}
+}
+
+// hindered is a mirror of which some writes fail, or never end.
+type hindered struct {
+	kv.Store
+	put func(ctx context.Context, key string) error
+}
+
+func (h hindered) Put(ctx context.Context, key string, value []byte, ttl time.Duration) error {
+	if err := h.put(ctx, key); err != nil {
+		return err
+	}
+	return h.Store.Put(ctx, key, value, ttl)
+}
+
+// TestR00067FailedWrite: a key that could not be written once is there in the end, and keeps no other from being written.
+func TestR00067FailedWrite(t *testing.T) {
+	s := newScene(t, photo("1", "A", "X"), photo("2", "X", "Y"), photo("3", "Y", "Z"), photo("4", "Z", "B"))
+	failed := ""
+	m := memory.New(memory.Config{Now: func() time.Time { return time.Unix(0, 0) }})
+	s.Mirror = hindered{m, func(_ context.Context, key string) error {
+		if failed == "" && strings.Contains(key, ":edge:") {
+			failed = key
+			return kv.Failure{Store: "memory", Code: pawl.CodeUnavailable, Text: "down", After: -1}.Fault()
+		}
+		return nil
+	}}
+	r := s.plays(t, with(ask("A", "B"), oneSided), pawltest.Script{})
+	same(t, "status", r.Output.Status, "success")
+	keys, err := m.Keys(t.Context(), "vd:")
+	if err != nil || failed == "" || !slices.Contains(keys, failed) {
+		t.Errorf("%q is not in %q: %v", failed, keys, err)
+	}
+	edges := 0
+	for _, k := range keys {
+		if strings.Contains(k, ":edge:") {
+			edges++
+		}
+	}
+	same(t, "edges", edges, 4)
+}
+
+// TestR00073SlowMirror: a mirror that hangs, or is slow, takes the search no more than a tenth of its time, and changes nothing but what it
+// says itself; one that is only slow has the path in the end.
+func TestR00073SlowMirror(t *testing.T) {
+	var chain []string
+	for i := range MaxHops {
+		chain = append(chain, photo(fmt.Sprint(i), fmt.Sprint("Person ", i), fmt.Sprint("Person ", i+1)))
+	}
+	in := with(ask("Person 0", fmt.Sprint("Person ", MaxHops)), func(c *Choices) { oneSided(c); c.HopLimit = MaxHops; c.Reverify = true })
+	for what, put := range map[string]func(ctx context.Context, key string) error{
+		"hangs": func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() },
+		"slow": func(ctx context.Context, _ string) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(200 * time.Millisecond):
+				return nil
+			}
+		},
+	} {
+		s := newScene(t, chain...)
+		s.Search = slow{s.Search, time.Second}
+		m := memory.New(memory.Config{Now: func() time.Time { return time.Unix(0, 0) }})
+		waited := time.Duration(0)
+		s.Mirror = hindered{m, func(ctx context.Context, key string) error {
+			began := time.Now()
+			err := put(ctx, key)
+			waited += time.Since(began)
+			return err
+		}}
+		r := s.plays(t, in, budget(200, 500, 0))
+		same(t, what+": path", len(r.Output.Path), MaxHops+1)
+		if most := DefaultRuntime/mirrorShare + 2*mirrorWithin; waited > most {
+			t.Errorf("%s: waited for it %s, at most %s", what, waited, most)
+		}
+		keys, err := m.Keys(t.Context(), "vd:")
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, what+": has the path", slices.ContainsFunc(keys, func(k string) bool { return strings.HasSuffix(k, ":path") }), what == "slow")
 	}
 }

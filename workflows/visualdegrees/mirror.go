@@ -20,13 +20,25 @@ import (
 const (
 	mirrorFor    = 20 * time.Minute // R-000-69: 10 to 30
 	mirrorWithin = 5 * time.Second  // that a visit waits for it
+	mirrorRest   = 5 * time.Second  // that it is left alone for, at least, when it has failed
+	mirrorShare  = 10               // one part in ten of the time is its
 )
 
+// copied is how a copy went, as it is recorded.
+type copied struct {
+	Failed string `json:"failed,omitempty"` // the code of what went wrong first
+	Took   int64  `json:"took"`             // milliseconds
+}
+
 // mirror copies what a node has changed to the outside (R-000-63 to R-000-69), and all of it before half the time of the last whole copy is
-// over, as a visit is far shorter: no key ends before the others. The run's own record stays the source of truth, so a copy that cannot be made is noted and changes
-// nothing.
+// over, as a visit is far shorter: no key ends before the others. The run's own record stays the source of truth, so a copy that cannot be
+// made is noted, changes nothing, and the next one is whole again.
 func (a Agent) mirror(ctx context.Context, was State, s *State) error {
 	if a.Mirror == nil {
+		return nil
+	}
+	if !s.mayMirror() {
+		s.Mirrored = 0
 		return nil
 	}
 	in, ttl := pawl.Info(ctx), cmp.Or(a.MirrorFor, mirrorFor)
@@ -37,24 +49,41 @@ func (a Agent) mirror(ctx context.Context, was State, s *State) error {
 	} else {
 		s.Mirrored = s.At
 	}
-	failed, err := pawl.Do(ctx, "mirror", func(ctx context.Context) (string, error) {
-		for _, k := range slices.Sorted(maps.Keys(now)) {
-			if err := a.Mirror.Put(ctx, k, now[k], ttl); err != nil {
-				if ctx.Err() != nil {
-					return "", err
-				}
-				return pawl.Coded(err).Code, nil
-			}
-		}
-		return "", nil
-	}, pawl.CallOptions{Timeout: min(mirrorWithin, s.within(s.spare()/2))})
+	within := min(mirrorWithin, s.within(s.spare()/2))
+	got, err := pawl.Do(ctx, "mirror", func(ctx context.Context) (copied, error) { return a.copy(ctx, now, ttl) }, pawl.CallOptions{Timeout: within})
 	if err != nil && pawl.Coded(err).Code == pawl.CodeTimeout {
-		failed, err = pawl.CodeTimeout, nil
+		got, err = copied{pawl.CodeTimeout, within.Milliseconds()}, nil
 	}
-	if err == nil && failed != "" {
-		err = pawl.Note(ctx, "not_mirrored", map[string]string{"code": failed})
+	s.MirrorTook += got.Took
+	if err != nil || got.Failed == "" {
+		return err
 	}
-	return err
+	s.Mirrored = 0
+	s.MirrorTook += mirrorRest.Milliseconds() / mirrorShare
+	return pawl.Note(ctx, "not_mirrored", map[string]string{"code": got.Failed})
+}
+
+// mayMirror reports whether there is time for a copy: the copies take no more than their share of what is over of the run, but for the
+// first, and for the one that tells how the search ended, when no search has to wait for it.
+func (s *State) mayMirror() bool {
+	ended := s.Stop != "" || len(s.Path) > 1 && s.Path[0] == s.In.PersonA && s.Path[len(s.Path)-1] == s.In.PersonB
+	return ended || s.MirrorTook*mirrorShare <= s.Runtime-s.TimeLeft
+}
+
+// copy writes each key, also where another one could not be written.
+func (a Agent) copy(ctx context.Context, keys map[string][]byte, ttl time.Duration) (c copied, err error) {
+	began := pawl.Now(ctx)
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		err := a.Mirror.Put(ctx, k, keys[k], ttl)
+		if err != nil && ctx.Err() != nil {
+			return c, err
+		}
+		if err != nil && c.Failed == "" {
+			c.Failed = pawl.Coded(err).Code
+		}
+	}
+	c.Took = pawl.Now(ctx).Sub(began).Milliseconds()
+	return c, nil
 }
 
 // keys are what outside readers see of a state, when a node has left it so.

@@ -60,6 +60,9 @@ type State struct {
 	Path      []string   `json:"path,omitempty"` // the best chain so far, and the path in the end
 	Decisions []Decision `json:"decisions,omitempty"`
 	Mirrored  int64      `json:"mirrored,omitempty"` // when all keys of the mirror were written last
+
+	// What the mirror has cost.
+	MirrorTook int64 `json:"mirrorTook,omitempty"` // milliseconds of all copies
 }
 
 // Used is how much of what is scarce was used, or may be.
