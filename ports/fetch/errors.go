@@ -93,7 +93,7 @@ func Shown(raw string) string {
 	case u.Host == "":
 		return cut(u.Scheme, mostShown) + ":…"
 	case u.Path == "" || u.Path == "/":
-		return cut(u.Scheme+"://"+u.Host, mostShown)
+		return cut(u.Scheme+"://"+u.Host+u.Path, mostShown)
 	}
 	return cut(u.Scheme+"://"+u.Host, mostShown) + "/…"
 }

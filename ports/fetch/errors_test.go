@@ -52,7 +52,7 @@ func TestShown(t *testing.T) {
 	for raw, want := range map[string]string{
 		"https://user:secret@a.example/p.jpg?token=secret#secret": "https://a.example/…",
 		"https://a.example/reset/secret/p.jpg;token=secret":       "https://a.example/…",
-		"https://a.example:8443/":                                 "https://a.example:8443",
+		"https://a.example:8443/":                                 "https://a.example:8443/",
 		"https://a.example?token=secret":                          "https://a.example",
 		"https:user:secret@a.example/p.jpg":                       "https:…",
 		"https:///user:secret@a.example/p.jpg":                    "https:…",
