@@ -226,6 +226,7 @@ func (h hindered) Put(ctx context.Context, key string, value []byte, ttl time.Du
 // TestR00067FailedWrite: a key that could not be written once is there in the end, and keeps no other from being written.
 func TestR00067FailedWrite(t *testing.T) {
 	s := newScene(t, photo("1", "A", "X"), photo("2", "X", "Y"), photo("3", "Y", "Z"), photo("4", "Z", "B"))
+	s.Search = slow{s.Search, 6 * time.Second} // longer than the mirror is left alone
 	failed := ""
 	m := memory.New(memory.Config{Now: func() time.Time { return time.Unix(0, 0) }})
 	s.Mirror = hindered{m, func(_ context.Context, key string) error {
