@@ -132,13 +132,24 @@ func (a Agent) search(ctx context.Context, s *State, query string) ([]imagesearc
 		s.Spent.Search, s.TimeLeft = s.Caps.Search-got.Left, got.Time
 		return got.Results, nil
 	}
-	if stopped := s.stops(err); !stopped && !skips(ctx, err) {
+	spent, quota := s.Spent.Search, pawl.Coded(err).Code == imagesearch.CodeQuota
+	switch {
+	case s.stops(err):
+	case quota: // of a day, which is spent at the service: a spent meter too (case 53)
+		s.Stop = reasonBudget + MeterSearch
+	case pawl.Coded(err).Code == pawl.CodeInvalid: // that is about this query: the next one may be taken
+	case !skips(ctx, err):
 		return nil, err
 	}
-	if err := s.count(ctx, MeterSearch, key); err != nil || s.Stop != "" {
+	if err := s.count(ctx, MeterSearch, key); err != nil {
 		return nil, err
 	}
-	s.Broken++
+	if !quota && s.Spent.Search > spent { // asked, even where it was to be asked once more than the meter allowed
+		s.Broken++
+	}
+	if s.Stop != "" {
+		return nil, nil
+	}
 	s.decided(Decision{State: pawl.Info(ctx).Node, Frontier: s.Frontier, Chosen: []string{query}, By: "search", Why: pawl.Coded(err).Code})
 	return nil, a.status(ctx, s, "The image search could not be asked; going on without it.", nil)
 }
@@ -182,15 +193,19 @@ func (a Agent) photo(ctx context.Context, s *State, t *ties, r imagesearch.Resul
 	if err := s.count(ctx, MeterRecognition, key); err != nil || s.Stop != "" {
 		return err
 	}
+	s.Unseen++
 	s.take(ctx, t, Photo{Result: r, Skipped: pawl.Coded(err).Code})
 	return a.status(ctx, s, "A photograph could not be looked at; going on with the others.", nil)
 }
+
+// patience is how long one picture's host is waited for, where it says that it wants to be left alone: there are others (S-000-06).
+const patience = 2 * time.Second
 
 // see is one look at a picture. What is wrong with the picture itself is recorded like a result, and not asked for again.
 func (a Agent) see(ctx context.Context, url string) (seen, error) {
 	img, err := a.Fetch.Image(ctx, url)
 	if err != nil {
-		if _, passing := pawl.Retryable(err); passing {
+		if after, passing := pawl.Retryable(err); passing && after <= patience {
 			return seen{}, err
 		}
 		return seen{Skipped: pawl.Coded(err).Code}, nil
@@ -233,16 +248,11 @@ func checked(r faces.Recognition) faces.Recognition {
 	return r
 }
 
-// stops notes a spent meter. A day's quota that is spent at the service is one too (case 53).
+// stops notes a spent meter.
 func (s *State) stops(err error) bool {
-	var b *pawl.BudgetError
-	switch {
-	case errors.As(err, &b):
+	b, ok := errors.AsType[*pawl.BudgetError](err)
+	if ok {
 		s.Stop = reasonOf(b)
-	case pawl.Coded(err).Code == imagesearch.CodeQuota:
-		s.Stop = reasonBudget + MeterSearch
-	default:
-		return false
 	}
-	return true
+	return ok
 }

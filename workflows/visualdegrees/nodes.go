@@ -82,10 +82,30 @@ func (a Agent) direct(ctx context.Context, s State) (State, error) {
 		s.Stop = ""
 		return s, a.arrive(ctx, was, &s, t)
 	}
+	if err := s.blind(); err != nil {
+		return s, err
+	}
 	if err := a.partial(ctx, &s, t); err != nil {
 		return s, err
 	}
 	return s, a.mirror(ctx, was, &s)
+}
+
+// blind is the error of a run that ends without having seen anything since a service could not be asked: nothing can be said about the
+// two then. That its time is over says enough.
+func (s *State) blind() error {
+	text := ""
+	switch {
+	case s.Stop == "" || s.Stop == ReasonRuntime:
+	case s.Searches == 0 && s.Broken > 0:
+		text = "no image search could be made"
+	case s.Unseen > 0 && s.Unseen == len(s.Photos):
+		text = "no photograph could be looked at"
+	}
+	if text == "" {
+		return nil
+	}
+	return pawl.Permanent(&pawl.Error{Code: pawl.CodeUnavailable, Op: "search", Text: text})
 }
 
 // discover is S2: it picks a frontier, and looks for those who stand beside it. Where nobody new does it goes to another frontier
@@ -125,8 +145,8 @@ func (a Agent) discover(ctx context.Context, s State) (State, error) {
 			return s, err
 		}
 	}
-	if s.Stop != "" && s.Searches == 0 && s.Broken > 0 { // then nothing can be said about the two
-		return s, pawl.Permanent(&pawl.Error{Code: pawl.CodeUnavailable, Op: "search", Text: "no image search could be made"})
+	if err := s.blind(); err != nil {
+		return s, err
 	}
 	if s.Stop == "" {
 		s.decided(Decision{State: "S2", Frontier: s.name(t, s.Frontier), By: "rules", Why: fmt.Sprintf("%d edges from %s", s.Hop, sideName(s.Side))})

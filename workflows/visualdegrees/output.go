@@ -91,7 +91,7 @@ const Disclaimer = "The path says that each two neighbors appear together in a p
 func meta(s State) Meta {
 	return Meta{
 		HopLimit: s.In.Options.HopLimit, ConfidenceThreshold: s.In.Options.ConfidenceThreshold, Source: s.Source,
-		Budgets: s.Spent, Caps: s.Caps, Photographs: len(s.Photos),
+		Budgets: s.Spent, Caps: s.Caps, Photographs: len(s.Photos) - s.Unseen,
 	}
 }
 

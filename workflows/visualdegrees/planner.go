@@ -137,7 +137,7 @@ func (a Agent) ask(ctx context.Context, s *State, t *ties, cs []string) (Plan, e
 	cool := 0.0
 	p, err := llm.Structured[Plan](ctx, "plan", m, llm.Request{
 		System: planning, Messages: []llm.Message{llm.Text(llm.RoleUser, string(raw))}, Temperature: &cool, MaxTokens: modelTokens,
-	}, llm.StructuredOptions{Attempts: 1, Options: llm.Options{Timeout: min(mostModel, s.time()/4)}, Check: func(v json.RawMessage) error {
+	}, llm.StructuredOptions{Attempts: 1, Options: llm.Options{Timeout: min(mostModel, s.time()/4), Retry: pawl.Retry{Max: -1}}, Check: func(v json.RawMessage) error {
 		var p Plan
 		if err := json.Unmarshal(v, &p); err != nil {
 			return err

@@ -41,6 +41,7 @@ type State struct {
 	Spent    Used   `json:"spent"`
 	Searches int    `json:"searches"` // that were answered
 	Broken   int    `json:"broken"`   // that were not
+	Unseen   int    `json:"unseen"`   // photographs that no service could fetch or recognize
 
 	Photos []Photo  `json:"photos,omitempty"`
 	Asked  []string `json:"asked,omitempty"` // queries, each once

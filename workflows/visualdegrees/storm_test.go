@@ -143,7 +143,7 @@ func TestEveryCrashComesToTheSameEnd(t *testing.T) {
 
 // TestR00078ErrorIsSanitized: what no search can be made without ends the run with one error event, which tells no key, address or stack.
 func TestR00078ErrorIsSanitized(t *testing.T) {
-	for code, category := range map[string]string{pawl.CodeForbidden: categoryIntegration, pawl.CodeInvalid: categoryInvalid, pawl.CodeUnavailable: categoryIntegration} {
+	for code, category := range map[string]string{pawl.CodeForbidden: categoryIntegration, pawl.CodeInvalid: categoryIntegration, pawl.CodeUnavailable: categoryIntegration} {
 		s := newScene(t, photo("1", "A", "X"))
 		s.search = func(string) ([]imagesearch.Result, error) {
 			return nil, imagesearch.Failure{Source: "brave", Code: code, Text: "https://x/?key=sk-secret at /home/me/x.go:1", After: -1}.Fault()

@@ -65,6 +65,10 @@ func (s *State) choose(t *ties) (c choice, reason string) {
 				continue
 			}
 			search, open := m.Queries < len(discovery), s.open(t, side, r, m.Person)
+			if open && d == limit-1 { // whoever comes next stands at the limit, and would be on a path if that were its end
+				open = false
+				reason = ReasonHops
+			}
 			if !search && !open {
 				continue
 			}
