@@ -38,7 +38,7 @@ export GORACE="${GORACE:-atexit_sleep_ms=20}"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-go build -o "$work/report" .ci/report.go
+CGO_ENABLED=0 go build -o "$work/report" .ci/report.go
 
 # section NAME GO_TEST_ARGUMENT... Two packages at once, as many tests wait more than they work; more would starve each other on a
 # small machine, for several have servers, processes and clocks of their own.
@@ -51,13 +51,13 @@ section() {
 }
 
 # The long layers, in which processes die and disks fail, are tests named TestFault… or TestLong…, and the known faults of other
-# systems, TestCase…, which play on every store. They run once and without the race detector, which makes them ten times slower and
-# sees nothing of other processes. Many of them wait most of their time:
-# more of them run at once than there are processors.
+# systems, TestCase…, which play on every store. They run once, built as the program is released and without the race detector,
+# which makes them ten times slower and sees nothing of other processes. Many of them wait most of their time: more of them run at
+# once than there are processors.
 mapfile -t faults < <(grep -rlE '^func Test(Fault|Long|Case)' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
 {
 	section "all tests${race:+, with the race detector}" "${race[@]}" -timeout 10m -skip '^Test(Fault|Long|Case)' ./...
 	if [ ${#faults[@]} -gt 0 ]; then
-		section "long layers" -parallel 4 -timeout 20m -run '^Test(Fault|Long|Case)' "${faults[@]}"
+		CGO_ENABLED=0 section "long layers" -parallel 4 -timeout 20m -run '^Test(Fault|Long|Case)' "${faults[@]}"
 	fi
 } | "$work/report"

@@ -235,7 +235,7 @@ var renewCases = []kase{
 			l.ok(err)
 			return len(ws) == 1
 		})
-		l.claims(store.Claim{Worker: "c", Kinds: []string{}, Serves: []string{"z@1"}, Hold: short})
+		l.claims(store.Claim{Worker: "c", Kinds: []string{}, Serves: []string{"z@1"}})
 		with, err := l.s.Workers(l.ctx)
 		l.ok(err)
 		if len(with) != 2 || len(with[1].Kinds) != 1 || with[1].Kinds[0] != "z@1" { // it looked for less than it serves
