@@ -265,8 +265,9 @@ type Filter struct {
 	Outcome                     string
 	NotVersions                 []string // runs whose version is none of these
 	Held                        *bool
-	Run, Question               string // Questions only: of that run (children have it as their Root), or that question
-	Open                        bool   // Questions only: not the closed ones
+	Since                       time.Time // updated then or later; zero: any
+	Run, Question               string    // Questions only: of that run (children have it as their Root), or that question
+	Open                        bool      // Questions only: not the closed ones
 }
 
 // Page is a keyset page, newest first: up to Limit entries (0: 100) that come after the entry with id After.

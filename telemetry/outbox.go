@@ -8,7 +8,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/google/uuid"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"pawl/engine"
@@ -21,14 +20,11 @@ type outbox struct {
 	t      *Traces
 	store  store.Store
 	engine *engine.Engine // only reads
-	id     string
-	sweeps bool // this process does it for all on the store
 
-	at     map[string]position // of runs that were looked at
+	at     map[string]position // of runs that were told of; others may have told more
 	looked time.Time
-	sweep  time.Time            // when the next one is
-	seen   map[string]time.Time // runs that sweeps have found, as of when
-	behind string               // the run up to which the last sweep came
+	alive  map[string]bool // workers
+	asked  time.Time       // when
 }
 
 // position is how far a run was told: every step up to Done, and of each worker's own up to the number in Steps.
@@ -52,7 +48,7 @@ const (
 
 func newOutbox(t *Traces, s store.Store) (*outbox, error) {
 	e, err := engine.New(s, nil, engine.Config{})
-	return &outbox{t: t, store: s, engine: e, id: uuid.NewString(), at: map[string]position{}, seen: map[string]time.Time{}, looked: time.Now()}, err
+	return &outbox{t: t, store: s, engine: e, at: map[string]position{}, looked: time.Now()}, err
 }
 
 // batch is what goes into one request.
@@ -69,32 +65,29 @@ func (o *outbox) flush(ctx context.Context) error {
 	}
 	defer func() { o.looked = time.Now() }()
 	todo, later := o.t.take(), []string(nil)
-	defer func() { o.t.put("", later...) }()
-	var live map[string]bool
+	defer func() { o.t.back(later) }()
 	for len(todo) > 0 {
 		b := batch{at: map[string]position{}}
 		var next []string
 		for len(todo) > 0 && len(b.spans) < most {
 			id := todo[0]
 			todo = todo[1:]
-			if live == nil {
-				var err error
-				if live, err = o.live(ctx); err != nil {
-					later = append(append(append(later, id), todo...), next...)
-					return err
-				}
-			}
-			p, err := o.read(ctx, id, live)
+			p, err := o.read(ctx, id)
 			switch {
 			case gone(err):
 				continue
-			case err != nil: // it is looked at again when it moves, and by sweeps
-				o.t.c.Fault("traces", err)
+			case err != nil && passes(err):
+				later = append(append(append(append(later, b.runs...), id), todo...), next...)
+				return fmt.Errorf("the store: %w", err)
+			case err != nil: // it would be the same again
+				o.t.c.Fault("traces", fmt.Errorf("run %s is not told: %w", id, err))
 				continue
 			case p.more:
 				next = append(next, id)
 			case p.young:
 				later = append(later, id)
+			case p.left:
+				o.t.leave(id)
 			}
 			if len(p.spans) > 0 {
 				b.spans, b.runs, b.at[id] = append(b.spans, p.spans...), append(b.runs, id), p.at
@@ -117,7 +110,7 @@ func (o *outbox) tell(ctx context.Context, b batch) error {
 	}
 	dropped, err := o.t.send.send(ctx, b.spans)
 	if err != nil {
-		return err
+		return fmt.Errorf("the receiver does not take them: %w", err)
 	}
 	o.t.mu.Lock()
 	o.t.count.Sent += int64(len(b.spans)) - dropped
@@ -146,26 +139,52 @@ func (o *outbox) tell(ctx context.Context, b batch) error {
 	return nil
 }
 
-// live are the workers that have not died.
+// live are the workers that have not died. A step that is older than the grace, and so than the list, is of a worker who was there
+// then.
 func (o *outbox) live(ctx context.Context) (map[string]bool, error) {
-	ws, err := o.store.Workers(ctx)
-	live := map[string]bool{}
-	for _, w := range ws {
-		live[w.ID] = true
+	if asked := time.Now(); o.alive == nil || asked.Sub(o.asked) > o.t.c.Grace/2 {
+		ws, err := o.store.Workers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		o.alive, o.asked = map[string]bool{}, asked
+		for _, w := range ws {
+			o.alive[w.ID] = true
+		}
 	}
-	return live, err
+	return o.alive, nil
 }
 
 // piece is what there is to tell of one run.
 type piece struct {
-	spans []*tracepb.Span
-	at    position
-	more  bool // behind these
-	young bool // steps of a dead worker that may yet be told by whoever knew it
+	spans   []*tracepb.Span
+	at      position
+	more    bool // behind these
+	foreign bool // steps of workers of other processes:
+	young   bool // of a dead one that may yet be told by whoever knew it
+	left    bool // of one that lives
 }
 
-func (o *outbox) read(ctx context.Context, id string, live map[string]bool) (p piece, err error) {
-	if p.at, err = o.position(ctx, id); err != nil {
+// read reads what is to be told of a run from where this process knows that it was told to, or, where there are steps of others,
+// from where their marks say.
+func (o *outbox) read(ctx context.Context, id string) (piece, error) {
+	if at, known := o.at[id]; known {
+		p, err := o.from(ctx, id, position{at.Done, maps.Clone(at.Steps)})
+		if err != nil || !p.foreign {
+			return p, err
+		}
+	}
+	at, err := o.position(ctx, id)
+	if err != nil {
+		return piece{}, err
+	}
+	return o.from(ctx, id, at)
+}
+
+func (o *outbox) from(ctx context.Context, id string, at position) (piece, error) {
+	p := piece{at: at}
+	live, err := o.live(ctx)
+	if err != nil {
 		return p, err
 	}
 	now, err := o.store.Now(ctx)
@@ -183,13 +202,16 @@ func (o *outbox) read(ctx context.Context, id string, live map[string]bool) (p p
 			return piece{}, nil
 		}
 		for _, s := range r.Steps {
-			switch own := o.t.is(s.Worker); {
+			own, old := o.t.is(s.Worker), now.Sub(s.OccurredAt) >= o.t.c.Grace
+			switch {
 			case s.Begins || s.Seq <= p.at.Steps[s.Worker]:
-			case own || !live[s.Worker] && now.Sub(s.OccurredAt) >= o.t.c.Grace:
+			case own || !live[s.Worker] && old:
 				p.spans = append(p.spans, tr.step(ctx, s)...)
 				p.at.Steps[s.Worker] = s.Seq
+				p.foreign = p.foreign || !own
 			default:
-				done, p.young = false, p.young || !live[s.Worker]
+				done, p.foreign = false, true
+				p.young, p.left = p.young || !live[s.Worker], p.left || live[s.Worker]
 			}
 			if after = s.Latest; done {
 				p.at.Done = after
@@ -205,13 +227,12 @@ func (o *outbox) read(ctx context.Context, id string, live map[string]bool) (p p
 	}
 }
 
-// position says how far a run was told. It may be changed.
+// position says how far a run was told, by whomever. It may be changed.
 func (o *outbox) position(ctx context.Context, id string) (position, error) {
-	at, known := o.at[id]
-	if known {
-		return position{at.Done, maps.Clone(at.Steps)}, nil
+	at := o.at[id] // marks may be missing
+	if at.Steps = maps.Clone(at.Steps); at.Steps == nil {
+		at.Steps = map[string]int64{}
 	}
-	at.Steps = map[string]int64{}
 	rows, err := o.store.Read(ctx, store.Scope{All: true}, id, store.Query{Stream: store.Audit, Key: marked})
 	if errors.Is(err, store.ErrNotFound) {
 		return at, nil // Report says so
@@ -227,73 +248,4 @@ func (o *outbox) position(ctx context.Context, id string) (position, error) {
 		}
 	}
 	return at, err
-}
-
-// What a sweep looks at: a run that a dead process has left right after its last commit is in nobody's hand any more.
-const (
-	sweepEvery = time.Minute
-	sweepBack  = time.Hour
-	sweepRuns  = 500 // in a page
-	sweepPages = 20  // in a sweep: the newest runs, and then on from where the last sweep came to
-
-	sweeper = "pawl.traces" // the limit of one that it is under
-)
-
-// find sweeps for runs that stand still and may not have been told whole. One process does it for all on a store; where that has
-// died, another one does as soon as it is forgotten.
-func (o *outbox) find(ctx context.Context) {
-	if time.Until(o.sweep) > 0 {
-		return
-	}
-	busy, err := o.store.Take(ctx, store.Slot{Limit: sweeper, Holder: o.id, Burst: 1, Max: 1, Hold: sweepEvery * 3 / 2})
-	o.sweeps = err == nil && busy <= 0
-	o.sweep = time.Now().Add(sweepEvery)
-	if !o.sweeps {
-		if err == nil {
-			o.sweep = time.Now().Add(min(busy, sweepEvery))
-		}
-		return
-	}
-	now, err := o.store.Now(ctx)
-	if err != nil {
-		return
-	}
-	maps.DeleteFunc(o.seen, func(_ string, at time.Time) bool { return now.Sub(at) > sweepBack })
-	after := ""
-	for n := range sweepPages {
-		rs, err := o.store.List(ctx, store.Scope{All: true}, store.Filter{}, store.Page{After: after, Limit: sweepRuns})
-		if err != nil {
-			return
-		}
-		o.note(rs, now)
-		switch {
-		case len(rs) < sweepRuns:
-			o.behind = ""
-			return
-		case n == 0 && o.behind != "":
-			after = o.behind
-		default:
-			after = rs[len(rs)-1].ID
-			o.behind = after
-		}
-	}
-}
-
-// note takes up those of these runs that have moved, a while ago, and are in nobody's hand.
-func (o *outbox) note(rs []store.Run, now time.Time) {
-	for _, r := range rs {
-		age := now.Sub(r.Updated)
-		if r.Until.After(now) || age > sweepBack || age < o.t.c.Grace || o.seen[r.ID].Equal(r.Updated) {
-			continue
-		}
-		o.seen[r.ID] = r.Updated
-		o.t.put("", r.ID)
-	}
-}
-
-// rest lets another process sweep.
-func (o *outbox) rest(ctx context.Context) {
-	if o.sweeps {
-		_ = o.store.Give(ctx, sweeper, o.id) // else it is forgotten after a while
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +24,7 @@ type Config struct {
 
 	Delay time.Duration // steps gather for so long; default 1 s
 	Grace time.Duration // so old is a step of a dead worker before another one tells it; default 5 s
-	Queue int           // runs with news at once; default 10,000. Those above it are found again by looking, within minutes
+	Queue int           // runs with news at once; default 10,000. Those above it are looked for again when there is room
 	Fault func(op string, err error)
 }
 
@@ -51,6 +53,9 @@ type Traces struct {
 	mu    sync.Mutex
 	news  []string // runs, in the order in which they are told of
 	known map[string]bool
+	taken int             // out of news, and may come back
+	late  time.Time       // of the first notice that found no room and was not looked for yet
+	left  map[string]bool // runs that were told but for the steps of others, who live
 	ours  map[string]bool // workers of this process
 	count Count
 }
@@ -70,7 +75,7 @@ func NewTraces(c Config) (*Traces, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Traces{c: c, send: s, known: map[string]bool{}, ours: map[string]bool{}}, nil
+	return &Traces{c: c, send: s, known: map[string]bool{}, left: map[string]bool{}, ours: map[string]bool{}}, nil
 }
 
 // Count says what became of spans up to now.
@@ -92,30 +97,84 @@ func (t *Traces) Trace() engine.Trace {
 	}
 }
 
-func (t *Traces) put(worker string, runs ...string) {
+// put takes up news.
+func (t *Traces) put(worker, run string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if worker != "" {
 		t.ours[worker] = true
 	}
-	for _, run := range runs {
-		switch {
-		case t.known[run]:
-		case len(t.news) >= t.c.Queue:
-			t.count.Late++
-		default:
-			t.known[run], t.news = true, append(t.news, run)
+	switch {
+	case t.known[run]:
+	case len(t.news)+t.taken >= t.c.Queue:
+		t.count.Late++
+		if t.late.IsZero() {
+			t.late = time.Now()
 		}
+	default:
+		t.add(run)
 	}
 }
 
-// take is all that has news.
+func (t *Traces) add(run string) {
+	if !t.known[run] {
+		t.known[run], t.news = true, append(t.news, run)
+	}
+}
+
+// offer is put for who can wait: half of the room is for news.
+func (t *Traces) offer(run string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.news)+t.taken >= max(t.c.Queue/2, 1) {
+		return false
+	}
+	t.add(run)
+	return true
+}
+
+// take is all that has news. Its room is kept until back.
 func (t *Traces) take() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	runs := t.news
-	t.news = nil
+	t.news, t.taken = nil, len(runs)
 	clear(t.known)
+	return runs
+}
+
+// back puts back those that were taken and not told whole.
+func (t *Traces) back(runs []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.taken = 0
+	for _, run := range runs {
+		t.add(run)
+	}
+}
+
+// missed says since when notices have found no room, once: who asks looks for their runs. Zero: none has.
+func (t *Traces) missed() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := t.late
+	t.late = time.Time{}
+	return at
+}
+
+// leave notes a run that waits for others to tell their steps.
+func (t *Traces) leave(run string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left[run] = true
+}
+
+// others are the runs that were left, once.
+func (t *Traces) others() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	runs := slices.Collect(maps.Keys(t.left))
+	clear(t.left)
 	return runs
 }
 
@@ -135,9 +194,12 @@ func (t *Traces) Work(ctx context.Context, s store.Store) error {
 	sending, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(farewell, cut) })()
+	looks := newSweep(t, s)
+	var looking sync.WaitGroup
+	looking.Go(func() { looks.work(ctx) })
+	defer looks.rest(sending)
 	failed := 0
 	for ctx.Err() == nil {
-		o.find(ctx)
 		wait(ctx, min(t.c.Delay<<min(failed, 16), max(backoff, t.c.Delay)))
 		if ctx.Err() != nil {
 			break
@@ -145,12 +207,12 @@ func (t *Traces) Work(ctx context.Context, s store.Store) error {
 		if err := o.flush(sending); err == nil {
 			failed = 0
 		} else if failed++; failed == 1 && ctx.Err() == nil {
-			t.c.Fault("traces", fmt.Errorf("the receiver does not take spans; they stay in the log: %w", err))
+			t.c.Fault("traces", fmt.Errorf("spans stay in the log for now: %w", err))
 		}
 	}
-	defer o.rest(sending)
+	looking.Wait()
 	if err := o.flush(sending); err != nil && failed == 0 {
-		t.c.Fault("traces", fmt.Errorf("spans were not sent, and stay in the log: %w", err))
+		t.c.Fault("traces", fmt.Errorf("spans stay in the log: %w", err))
 	}
 	return nil
 }
@@ -168,4 +230,11 @@ func wait(ctx context.Context, d time.Duration) {
 func gone(err error) bool {
 	var e *pawl.Error
 	return errors.As(err, &e) && e.Code == pawl.CodeNotFound
+}
+
+// passes tells that the store may answer later.
+func passes(err error) bool {
+	var e *pawl.Error
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &e) && e.Code == pawl.CodeUnavailable
 }

@@ -209,7 +209,7 @@ func TestTheNextOneLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, runs := context.Background(), []string{}
-	for range 520 {
+	for range 120 {
 		st, err := dead.As(all).Start(ctx, "laps", json.RawMessage(`{"n":1}`), pawl.StartOptions{})
 		if err == nil {
 			err = dead.WorkRun(ctx, st.Run.ID)

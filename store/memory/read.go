@@ -58,7 +58,7 @@ func (r *run) matches(f *store.Filter, now int64) bool {
 	is := func(want, have string) bool { return want == "" || want == have }
 	return is(f.Workflow, r.workflow) && is(f.Key, r.key) && is(f.Parent, r.parent) && is(f.Root, r.root) &&
 		is(f.Outcome, r.outcome) && !slices.Contains(f.NotVersions, r.version) && (len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.status)) &&
-		(f.Held == nil || *f.Held == r.Held(now))
+		(f.Held == nil || *f.Held == r.Held(now)) && r.updated >= rules.Stamp(f.Since, 0)
 }
 
 // Read reads a stream of a run.

@@ -175,6 +175,9 @@ func (s *Store) List(ctx context.Context, sc store.Scope, f store.Filter, p stor
 	if f.Held != nil {
 		w.and("(s.until > (SELECT clock())) = %d", *f.Held)
 	}
+	if !f.Since.IsZero() {
+		w.and("s.updated >= %d", rules.Stamp(f.Since, 0))
+	}
 	return s.runs(ctx, "list", &w, fmt.Sprintf(" ORDER BY r.id DESC LIMIT %d", rules.Limit(p)))
 }
 

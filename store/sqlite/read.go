@@ -117,6 +117,9 @@ func (s *Store) List(ctx context.Context, sc store.Scope, f store.Filter, p stor
 	if f.Held != nil {
 		w.and("(l.until > ?) = ?", s.clock.now(), *f.Held)
 	}
+	if !f.Since.IsZero() {
+		w.and("p.updated >= ?", rules.Stamp(f.Since, 0))
+	}
 	w.args = append(w.args, rules.Limit(p))
 	err = s.view(ctx, "list", func(v *view) (err error) {
 		rs, err = listRuns(v, &w, " ORDER BY r.id DESC LIMIT ?")

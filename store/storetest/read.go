@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"pawl/store"
 )
@@ -60,9 +61,10 @@ var readCases = []kase{
 		c.Workflow, c.Status, c.Parent, c.Root = "x", "waiting", "b", "a"
 		c.Version, d.Version = "2", "3"
 		l.create(a, b, c, d)
+		l.o.Sleep(2 * time.Millisecond)
 		r := l.claim("d")
 		l.apply(store.Change{Run: "d", Epoch: r.Epoch, Status: "running", Outcome: "hit", Row: r.Row})
-		yes, no := true, false
+		yes, no, moved := true, false, l.get("d").Updated
 		for _, k := range []struct {
 			f    store.Filter
 			want []string
@@ -80,6 +82,9 @@ var readCases = []kase{
 			{store.Filter{Held: &no}, []string{"c", "b", "a"}},
 			{store.Filter{Root: "a", Statuses: []string{"waiting"}, Workflow: "x", Held: &no}, []string{"c"}},
 			{store.Filter{Workflow: "none"}, []string{}},
+			{store.Filter{Since: l.get("a").Updated}, []string{"d", "c", "b", "a"}},
+			{store.Filter{Since: moved}, []string{"d"}},
+			{store.Filter{Since: moved.Add(1)}, []string{}},
 		} {
 			rs, err := l.s.List(l.ctx, all, k.f, store.Page{})
 			l.ok(err)
