@@ -96,6 +96,8 @@ type degreesWorld struct {
 	mu   sync.Mutex
 	made map[string]int
 	slow chan struct{} // told when the third picture is being recognized
+
+	busy, most int // recognitions at once, now and at the most
 }
 
 // degreesChain are the people of the photographs 0, 1, 2 …, each of which shows two neighbors.
@@ -136,6 +138,9 @@ func newDegreesWorld(t *testing.T) *degreesWorld {
 			http.Error(rw, `{"__type":"InvalidImageFormatException"}`, http.StatusBadRequest)
 			return
 		}
+		w.recognizes(1)
+		defer w.recognizes(-1)
+		time.Sleep(20 * time.Millisecond)
 		n := int(img.At(0, 0).(color.Gray).Y)
 		if w.count(fmt.Sprint("look ", n)) == 3 {
 			close(w.slow)
@@ -151,6 +156,13 @@ func newDegreesWorld(t *testing.T) *degreesWorld {
 	w.Server = httptest.NewServer(mux)
 	t.Cleanup(w.Close)
 	return w
+}
+
+func (w *degreesWorld) recognizes(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy += n
+	w.most = max(w.most, w.busy)
 }
 
 // count notes a call, and says the how manieth recognition it is.
@@ -230,5 +242,48 @@ func TestFaultVisualDegreesKilled(t *testing.T) {
 	}
 	if again != 1 || len(world.made) < 5 {
 		t.Errorf("%d calls were made twice: %v", again, world.made)
+	}
+}
+
+// TestCase54SharedLimit: a limit of recognitions holds over all workers, whatever process they are in; without one they recognize side by
+// side.
+func TestCase54SharedLimit(t *testing.T) {
+	t.Parallel()
+	for _, limits := range []string{"recognition=:1", "recognition=:2", ""} {
+		world := newDegreesWorld(t)
+		s := newShell(t)
+		s.env = append(s.env, degreesTestURL+"="+world.URL)
+		s.ws = append(s.ws, degreesUnder(world.URL))
+		for range 6 {
+			s.want(0, "run", "visualdegrees", "Ann", "Eve", "--detach", "--json")
+		}
+		var workers []*process
+		for range 3 {
+			args := []string{"work", "--slots", "2"}
+			if limits != "" {
+				args = append(args, "--limits", limits)
+			}
+			workers = append(workers, s.start(args...))
+		}
+		for end := time.Now().Add(time.Minute); strings.Count(s.want(0, "runs", "ls", "--json", "--status", "succeeded").out, "\n") < 6; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(workers[0].err.String())
+			}
+		}
+		for _, p := range workers {
+			_ = p.Process.Kill()
+			<-p.done
+		}
+		world.mu.Lock()
+		most, looks := world.most, 0
+		for call, n := range world.made {
+			if strings.HasPrefix(call, "look ") {
+				looks += n
+			}
+		}
+		world.mu.Unlock()
+		if want := map[string]int{"recognition=:1": 1, "recognition=:2": 2}[limits]; want > 0 && most != want || want == 0 && most < 3 || looks != 6*4 {
+			t.Errorf("limits %q: %d recognitions, at most %d at once", limits, looks, most)
+		}
 	}
 }

@@ -113,20 +113,21 @@ func first[T any](all []T, n int) []T { return all[:min(n, len(all))] }
 // search makes the query. What a service could not answer is said, and no result.
 func (a Agent) search(ctx context.Context, s *State, query string) ([]imagesearch.Result, error) {
 	s.Asked = append(s.Asked, query)
-	key := fmt.Sprint("search/", len(s.Asked))
-	got, err := pawl.Do(ctx, key, func(ctx context.Context) (found, error) {
-		rs, time, err := inTime(ctx, s, func(ctx context.Context) ([]imagesearch.Result, error) {
-			if err := pawl.Charge(ctx, MeterSearch, 1); err != nil {
-				return nil, err
+	got, key, err := mending(ctx, fmt.Sprint("search/", len(s.Asked)), "The image search", searchParks, func(key string) (found, error) {
+		return pawl.Do(ctx, key, func(ctx context.Context) (found, error) {
+			rs, time, err := inTime(ctx, s, func(ctx context.Context) ([]imagesearch.Result, error) {
+				if err := pawl.Charge(ctx, MeterSearch, 1); err != nil {
+					return nil, err
+				}
+				return a.Search.Search(ctx, imagesearch.Query{Text: query, Count: s.In.Options.ImagesPerQuery})
+			})
+			if err != nil {
+				return found{}, err
 			}
-			return a.Search.Search(ctx, imagesearch.Query{Text: query, Count: s.In.Options.ImagesPerQuery})
-		})
-		if err != nil {
-			return found{}, err
-		}
-		left, err := pawl.Remaining(ctx, MeterSearch)
-		return found{valid(rs), left, time}, err
-	}, pawl.CallOptions{For: query, Retry: again, Timeout: s.within(s.spare())})
+			left, err := pawl.Remaining(ctx, MeterSearch)
+			return found{valid(rs), left, time}, err
+		}, pawl.CallOptions{For: query, Retry: again, Timeout: s.within(s.spare())})
+	})
 	if err == nil {
 		s.Searches++
 		s.Spent.Search, s.TimeLeft = s.Caps.Search-got.Left, got.Time
@@ -174,14 +175,15 @@ func valid(rs []imagesearch.Result) []imagesearch.Result {
 // photo fetches a picture, has it recognized, and takes it among those that were seen. One that cannot be had or read costs no recognition
 // (case 54).
 func (a Agent) photo(ctx context.Context, s *State, t *ties, r imagesearch.Result) error {
-	key := fmt.Sprint("look/", len(s.Photos)+1)
-	got, err := pawl.Do(ctx, key, func(ctx context.Context) (seen, error) {
-		got, time, err := inTime(ctx, s, func(ctx context.Context) (seen, error) { return a.see(ctx, r.ImageURL) })
-		if got.Time = time; err == nil {
-			got.Left, err = pawl.Remaining(ctx, MeterRecognition)
-		}
-		return got, err
-	}, pawl.CallOptions{For: r.ImageURL, Retry: again, Timeout: s.within(s.spare())})
+	got, key, err := mending(ctx, fmt.Sprint("look/", len(s.Photos)+1), "The recognizer of faces", facesPark, func(key string) (seen, error) {
+		return pawl.Do(ctx, key, func(ctx context.Context) (seen, error) {
+			got, time, err := inTime(ctx, s, func(ctx context.Context) (seen, error) { return a.see(ctx, r.ImageURL) })
+			if got.Time = time; err == nil {
+				got.Left, err = pawl.Remaining(ctx, MeterRecognition)
+			}
+			return got, err
+		}, pawl.CallOptions{For: r.ImageURL, Retry: again, Timeout: s.within(s.spare())})
+	})
 	if err == nil {
 		s.Spent.Recognition, s.TimeLeft = s.Caps.Recognition-got.Left, got.Time
 		s.take(ctx, t, Photo{Result: r, Faces: got.Faces, IDs: people(got.Faces), Unknown: got.Unknown, Documented: got.Documented, Skipped: got.Skipped})

@@ -77,7 +77,7 @@ func (a Agent) plan(ctx context.Context, s State) (State, error) {
 	if len(cs) == 0 {
 		return s, errNobody // S2 and S4 lead here only with somebody to choose from
 	}
-	m := s.met(s.Side, s.Frontier)
+	m, says := s.met(s.Side, s.Frontier), ""
 	m.Planned = slices.DeleteFunc(m.Planned, func(id string) bool { return !slices.Contains(cs, id) })
 	if len(m.Planned) == 0 {
 		d := Decision{State: "S3", Frontier: s.name(t, s.Frontier), By: "rules", Why: "who was seen most surely, then most often"}
@@ -86,7 +86,7 @@ func (a Agent) plan(ctx context.Context, s State) (State, error) {
 			switch {
 			case err == nil:
 				d.By, d.Why = "model", "chosen by the model from whom the photographs show"
-				m.Planned = ids(p.NextCandidates)
+				m.Planned, says = ids(p.NextCandidates), p.Narration
 			case errors.Is(err, pawl.ErrParked) || ctx.Err() != nil:
 				return s, err
 			case s.stops(err):
@@ -103,8 +103,10 @@ func (a Agent) plan(ctx context.Context, s State) (State, error) {
 	}
 	s.Trying = m.Planned[0]
 	m.Planned = m.Planned[1:]
-	// The words of a model are checked and go no further: what people read of a choice is said here (R-000-36).
-	if err := a.status(ctx, &s, fmt.Sprintf("Trying an expansion via %s…", s.name(t, s.Trying)), nil); err != nil {
+	if says = s.brief(t, cs).shown(says); says == "" {
+		says = fmt.Sprintf("Trying an expansion via %s…", s.name(t, s.Trying))
+	}
+	if err := a.status(ctx, &s, says, nil); err != nil {
 		return s, err
 	}
 	return s, a.mirror(ctx, was, &s)

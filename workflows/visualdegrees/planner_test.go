@@ -44,7 +44,7 @@ func TestR00032Planner(t *testing.T) {
 	r := s.plays(t, with(ask("A", "B"), oneSided), pawltest.Script{})
 	same(t, "path", r.Output.Path, []string{"A", "R", "S", "B"})
 	same(t, "decision", decisions(r.Output, "S3")[0], "model: R,Q")
-	if !slices.Contains(messages(r), "Trying an expansion via R…") {
+	if !slices.Contains(messages(r), "Trying R next.") {
 		t.Errorf("nobody was told who is tried: %q", messages(r))
 	}
 	same(t, "brief", fmt.Sprintf("%s %s %s %d %v", first.Task, first.Frontier, first.Target, first.HopLimit, first.ConfidenceThreshold), "select_next_expansion A B 6 80")
@@ -114,7 +114,37 @@ func TestR00034Heuristic(t *testing.T) {
 	}
 }
 
-// TestR00059ModelsWords: of what a model writes nothing goes out: no sentence, no reason, no query (R-000-59, Q-000-14, S-000-01).
+// TestR00036Narration: a model's sentence is what people read of its choice, where it claims nothing but what photographs show; else the
+// program says who is tried (R-000-36, S-000-01).
+func TestR00036Narration(t *testing.T) {
+	for say, shown := range map[string]bool{
+		"Trying R next.": true,
+		"  Trying\tan expansion via R, who appears often with A… ": true,
+		"R's photographs with A are the strongest.":                true,
+		"R was seen with A and may lead towards B":                 true,
+		"Going on via Q, not R.":                                   true,
+		"Trying Madonna next.":                                     false,
+		"R and A were in Paris in 1921.":                           false,
+		"R was arrested with A.":                                   false,
+		"Trying R, see http://example.com/":                        false,
+		"Trying R next <b>now</b>.":                                false,
+		"Trying \u202eR next.":                                     false,
+		"R 知道 A":                                                   false,
+		"Trying R 👑 next.":                                         false,
+	} {
+		s := fan(t)
+		s.planner(func(n int, b brief) llmtest.Turn {
+			return plans(Plan{NextCandidates: []string{"R"}, SearchQueries: []string{"A R"}, Narration: say})
+		})
+		told := messages(s.plays(t, with(ask("A", "B"), oneSided), pawltest.Script{}))
+		own := slices.Contains(told, "Trying an expansion via R…")
+		if said := slices.Contains(told, strings.Join(strings.Fields(say), " ")); said != shown || own == shown {
+			t.Errorf("%q: %q", say, told)
+		}
+	}
+}
+
+// TestR00059ModelsWords: of what else a model writes nothing goes out: no claim, no reason, no query (R-000-59, Q-000-14, S-000-01).
 func TestR00059ModelsWords(t *testing.T) {
 	s := fan(t)
 	s.planner(func(_ int, b brief) llmtest.Turn {

@@ -3,6 +3,7 @@ package visualdegrees
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,56 @@ func TestNobodyAtTheLimitIsPlannedFor(t *testing.T) {
 		r := pawltest.Run(t, Graph(s.Agent), with(ask("Ann", "Zed"), func(c *Choices) { oneSided(c); c.HopLimit = 1 }), pawltest.Script{})
 		if r.Output.Reason != ReasonHops || asked > 0 {
 			t.Errorf("%q, the model was asked %d times", r.Output.Reason, asked)
+		}
+	}
+}
+
+// TestCase54Parks: what is the same with every call until a person mends it parks the run, which then goes on with the same call; that
+// costs what was asked, and no time. Who ends it instead gets the error.
+func TestCase54Parks(t *testing.T) {
+	search := func(code string) error {
+		return imagesearch.Failure{Source: "x", Code: code, Text: "sk-secret", After: -1}.Fault()
+	}
+	look := func(code string) error {
+		return faces.Failure{Recognizer: "x", Code: code, Text: "sk-secret", After: -1}.Fault()
+	}
+	for _, k := range []struct {
+		key, code string
+		fault     func(string) error
+	}{
+		{"search/1", pawl.CodeForbidden, search}, {"search/1", imagesearch.CodeUnset, search}, {"search/2", pawl.CodeForbidden, search},
+		{"look/1", pawl.CodeForbidden, look}, {"look/1", faces.CodeUnset, look}, {"look/2", pawl.CodeInvalid, look},
+	} {
+		for _, end := range []bool{false, true} {
+			t.Run(fmt.Sprint(k.key, " ", k.code, " ", end), func(t *testing.T) {
+				s := newScene(t, photo("1", "A", "X"), photo("2", "X", "Y"), photo("3", "Y", "B"))
+				from, asked := k.key[len(k.key)-1]-'0', byte(0)
+				fails := func() error { // three times
+					if asked++; asked >= from && (asked < from+3 || end) {
+						return k.fault(k.code)
+					}
+					return nil
+				}
+				if strings.HasPrefix(k.key, "search") {
+					s.search = func(string) ([]imagesearch.Result, error) { return nil, fails() }
+				} else {
+					s.see = func(string) error { return fails() }
+				}
+				answers := map[string][]any{k.key + "/mended": {true}, k.key + "/2/mended": {true}, k.key + "/3/mended": {true}}
+				if end {
+					answers[k.key+"/2/mended"] = []any{false}
+				}
+				r := s.plays(t, with(ask("A", "B"), oneSided), pawltest.Script{Replay: true, Answers: answers, Think: time.Hour})
+				if end {
+					if r.Run.Err == nil || r.Run.Err.Code != k.code || len(r.Emitted(EventError)) != 1 {
+						t.Errorf("%+v, %v", r.Output, r.Run.Err)
+					}
+					return
+				}
+				same(t, "path", r.Output.Path, []string{"A", "X", "Y", "B"})
+				same(t, "searched", int64(len(s.searched)), r.Meter(MeterSearch))
+				same(t, "looked", int64(len(s.looked)), r.Meter(MeterRecognition))
+			})
 		}
 	}
 }

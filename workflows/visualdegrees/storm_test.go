@@ -148,7 +148,7 @@ func TestR00078ErrorIsSanitized(t *testing.T) {
 		s.search = func(string) ([]imagesearch.Result, error) {
 			return nil, imagesearch.Failure{Source: "brave", Code: code, Text: "https://x/?key=sk-secret at /home/me/x.go:1", After: -1}.Fault()
 		}
-		r := s.plays(t, ask("A", "B"), pawltest.Script{})
+		r := s.plays(t, ask("A", "B"), pawltest.Script{Answers: map[string][]any{"search/1/mended": {false}}})
 		got := r.Emitted(EventError)
 		if len(got) != 1 || strings.Contains(got[0], "secret") || strings.Contains(got[0], ".go") || !strings.Contains(got[0], category) {
 			t.Errorf("%s: %q", code, got)
