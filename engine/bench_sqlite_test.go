@@ -59,6 +59,7 @@ func durableRates(tb testing.TB, turns int) (ratio, ours, theirs float64) {
 	f.turn(tb.Context(), tb, nodes)
 	step, row := sizes(tb, s)
 	d := newDriver(tb, step, row)
+	defer func() { _, _ = s.Close(), d.db.Close() }()
 	var os, ts, ratios []float64
 	for range turns {
 		o, t := f.turn(tb.Context(), tb, nodes), d.turn(nodes)
@@ -116,7 +117,11 @@ func (f *fleet) turn(ctx context.Context, tb testing.TB, nodes int) float64 {
 	began := time.Now()
 	go func() { done <- f.e.Work(ctx) }()
 	for range f.runs {
-		<-f.ended
+		select {
+		case <-f.ended:
+		case err := <-done:
+			tb.Fatal("the engine has stopped: ", err)
+		}
 	}
 	spent := time.Since(began)
 	stop()

@@ -14,9 +14,6 @@ import (
 type link struct {
 	conn     *sql.Conn // nil when it had to be given up
 	prepared map[string]*sql.Stmt
-
-	direct map[string]driver.StmtExecContext // statements that write
-	values []driver.NamedValue               // room for what is bound to them
 }
 
 // stmt prepares each statement once.
@@ -45,46 +42,6 @@ func (l *link) forget() {
 		_ = st.Close()
 	}
 	l.prepared = map[string]*sql.Stmt{}
-	if len(l.direct) > 0 {
-		_ = l.conn.Raw(func(any) error {
-			for _, st := range l.direct {
-				_ = st.(driver.Stmt).Close()
-			}
-			return nil
-		})
-	}
-	l.direct = map[string]driver.StmtExecContext{}
-}
-
-// write executes a statement that changes something. The driver is asked itself: locking, copying and looking up what is known here
-// costs database/sql about a tenth of a small commit.
-func (l *link) write(text string, args ...any) (res driver.Result, err error) {
-	if l.conn == nil {
-		return nil, sql.ErrConnDone
-	}
-	l.values = l.values[:0]
-	for i, a := range args {
-		v, err := driver.DefaultParameterConverter.ConvertValue(a)
-		if err != nil {
-			return nil, err
-		}
-		l.values = append(l.values, driver.NamedValue{Ordinal: i + 1, Value: v})
-	}
-	err = l.conn.Raw(func(conn any) (err error) {
-		st := l.direct[text]
-		if st == nil {
-			p, err := conn.(driver.ConnPrepareContext).PrepareContext(context.Background(), text)
-			if err != nil {
-				return err
-			}
-			st = p.(driver.StmtExecContext)
-			l.direct[text] = st
-		}
-		res, err = st.ExecContext(context.Background(), l.values)
-		return err
-	})
-	clear(l.values) // large states shall not be kept alive
-	return res, err
 }
 
 func (l *link) exec(text string, args ...any) error {
@@ -101,7 +58,8 @@ func (l *link) hangUp() {
 		return
 	}
 	l.forget()
-	_ = l.conn.Raw(func(any) error { return driver.ErrBadConn }) // database/sql closes it, rather than keep it for another time
+	// database/sql closes a connection that is called bad, rather than keep it for another time.
+	_ = l.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = l.conn.Close()
 	l.conn = nil
 }

@@ -47,7 +47,7 @@ func (s *Store) open(ctx context.Context, o Options) (err error) {
 		return errors.New("not a file")
 	}
 	w := &writer{s: s, busy: o.Busy, ops: make(chan *op, most), gone: make(chan struct{}), version: -1}
-	w.prepared, w.direct = map[string]*sql.Stmt{}, map[string]driver.StmtExecContext{}
+	w.prepared, w.straight.prepared = map[string]*sql.Stmt{}, map[string]driver.StmtExecContext{}
 	w.tx.w, w.tx.damaged = w, map[int64]bool{}
 	s.writer = w
 	defer func() {

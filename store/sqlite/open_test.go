@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"os"
 	"path/filepath"
@@ -52,14 +53,14 @@ func TestOpenErrors(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.db")
 			c.make(t, path)
 			before, _ := os.ReadFile(path)
-			for _, driver := range []string{"sqlite", "sqlite3"} {
-				s, err := Open(t.Context(), path, Options{Driver: driver})
+			for _, name := range []string{"sqlite", "sqlite3"} {
+				s, err := Open(t.Context(), path, Options{Driver: name})
 				if err == nil {
 					_ = s.Close()
 					t.Fatal("no error")
 				}
 				if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
-					t.Fatalf("%s: %v", driver, err)
+					t.Fatalf("%s: %v", name, err)
 				}
 			}
 			if after, _ := os.ReadFile(path); string(after) != string(before) {
@@ -106,23 +107,46 @@ func TestOpenMakesFolder(t *testing.T) {
 
 // The connection that writes is set up for durable commits, whichever driver there is, and again when another has taken its place.
 func TestConnection(t *testing.T) {
-	for _, driver := range []string{"sqlite", "sqlite3"} {
-		s := open(t, filepath.Join(t.TempDir(), "x.db"), Options{Driver: driver})
+	for _, name := range []string{"sqlite", "sqlite3"} {
+		s := open(t, filepath.Join(t.TempDir(), "x.db"), Options{Driver: name})
 		for range 2 {
 			must(t, s.do(t.Context(), "test", &op{run: func(tx *tx) error {
-				for name, want := range map[string]int64{
+				for pragma, want := range map[string]int64{
 					"synchronous": 2, "page_size": 4096, "cache_size": -16384, "temp_store": 2, "wal_autocheckpoint": 4000,
 					"journal_size_limit": 64 << 20, "busy_timeout": 0, "application_id": applicationID,
 				} {
 					var got int64
-					if err := tx.w.ask("PRAGMA "+name, &got); err != nil || got != want {
-						t.Errorf("%s: %s is %d, want %d: %v", driver, name, got, want, err)
+					if err := tx.w.ask("PRAGMA "+pragma, &got); err != nil || got != want {
+						t.Errorf("%s: %s is %d, want %d: %v", name, pragma, got, want, err)
 					}
 				}
 				return nil
 			}}))
 			_ = s.do(t.Context(), "test", &op{run: func(tx *tx) error { tx.w.hangUp(); return errors.New("odd") }})
 		}
+	}
+}
+
+// plain hides what a driver can do beyond the least.
+type plain struct{ driver.Driver }
+
+func (p plain) Open(name string) (driver.Conn, error) {
+	c, err := p.Driver.Open(name)
+	return struct{ driver.Conn }{c}, err
+}
+
+// A driver that cannot be spoken to with contexts is refused by Open, which says why.
+func TestPlainDriver(t *testing.T) {
+	db, err := sql.Open("sqlite", ":memory:")
+	must(t, err)
+	defer db.Close()
+	sql.Register("plain", plain{db.Driver()})
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "x.db"), Options{Driver: "plain"})
+	if err == nil {
+		_ = s.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), `the driver "plain" does not prepare statements with a context`) {
+		t.Fatal(err)
 	}
 }
 

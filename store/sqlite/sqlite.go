@@ -28,7 +28,8 @@ var _ store.Store = (*Store)(nil)
 
 // Options tune a store; the zero value is right.
 type Options struct {
-	// Driver is the database/sql driver; empty: "sqlite" (modernc.org/sqlite).
+	// Driver is the database/sql driver; empty: "sqlite" (modernc.org/sqlite). It takes _pragma in its addresses, and its connections and
+	// statements take contexts (driver.ConnPrepareContext, driver.StmtExecContext); Open refuses another one.
 	Driver string
 	// Busy is how long to wait for another process's write before giving up; 0: 30 seconds, as a disk may stall for that long.
 	Busy time.Duration

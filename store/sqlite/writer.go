@@ -38,13 +38,14 @@ type writer struct {
 	s  *Store
 	db *sql.DB
 	link
-	turn    turnstile
-	busy    time.Duration
-	ops     chan *op
-	callers atomic.Int64 // who want the answer to an operation
-	gone    chan struct{}
-	tx      tx
-	room    []*op // for a group
+	straight straight
+	turn     turnstile
+	busy     time.Duration
+	ops      chan *op
+	callers  atomic.Int64 // who want the answer to an operation
+	gone     chan struct{}
+	tx       tx
+	room     []*op // for a group
 
 	groups  int   // committed so far
 	erased  bool  // runs were removed, and the log may still show them
@@ -203,8 +204,14 @@ func (w *writer) lock() error {
 
 // connect opens the connection if there is none.
 func (w *writer) connect(ctx context.Context) (err error) {
-	if w.conn == nil {
-		w.conn, err = w.db.Conn(ctx)
+	if w.conn != nil {
+		return nil
+	}
+	if w.conn, err = w.db.Conn(ctx); err != nil {
+		return err
+	}
+	if err = w.fits(); err != nil {
+		w.hangUp()
 	}
 	return err
 }
@@ -308,6 +315,9 @@ func (w *writer) rollback() {
 
 // hangUp closes the connection; the next begin opens another.
 func (w *writer) hangUp() {
+	if w.conn != nil {
+		w.straight.close(w.conn)
+	}
 	w.link.hangUp()
 	w.version = -1
 }
