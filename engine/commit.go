@@ -120,6 +120,7 @@ func (h *hand) stale(ctx context.Context, c commit, mv machine.Move) (again bool
 // applied takes the next record into the hand.
 func (h *hand) applied(c commit, mv machine.Move, rec *machine.Record, cs []store.Change) error {
 	visited, others := rec.Visit != h.rec.Visit, moves(cs)
+	h.commits.Add(1)
 	h.rec, h.away = rec, nil
 	h.sheet.clear()
 	if c.raw != nil {

@@ -31,6 +31,10 @@ type hand struct {
 	read  atomic.Int64
 	held  atomic.Int64 // nanoseconds since the worker began: when a claim or a renewal that gave us the lease was asked for
 
+	commits atomic.Int64 // made so far
+	before  int64        // made when the worker looked at the run
+	looked  time.Time    // when it did; with before it is the keeping goroutine's
+
 	calls, events atomic.Int64   // numbers of the last rows that were seen
 	fresh         bool           // nothing of this visit can have been recorded before
 	away          []store.Letter // to waiters who were turned away: they go with the commit that has read their letters

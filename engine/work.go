@@ -318,13 +318,24 @@ func (w *worker) keep(ctx context.Context) {
 	}
 }
 
+// look looks at those that were told of. Where a run has committed since it was looked at, that is most likely all that was told: it can
+// wait for a moment.
 func (w *worker) look(ctx context.Context) {
+	now, due := time.Now(), []*hand{}
 	w.mu.Lock()
-	told := w.told
-	w.told = map[*hand]bool{}
-	maps.DeleteFunc(told, func(h *hand, _ bool) bool { return w.hands[h.run.ID] != h })
+	maps.DeleteFunc(w.told, func(h *hand, _ bool) bool { return w.hands[h.run.ID] != h })
+	for h := range w.told {
+		if h.commits.Load() == h.before || now.Sub(h.looked) >= w.e.c.Renew/5 {
+			h.before, h.looked = h.commits.Load(), now
+			due = append(due, h)
+			delete(w.told, h)
+		}
+	}
+	if len(w.told) > 0 {
+		signal(w.mail)
+	}
 	w.mu.Unlock()
-	for h := range told {
+	for _, h := range due {
 		switch r, err := w.e.store.Get(ctx, everything, h.run.ID); {
 		case err == nil:
 			h.heed(ctx, store.Held{Run: r.ID, Lost: r.Epoch != h.lease.Epoch || r.Ended || r.Until.IsZero(), Inbox: r.Inbox})
