@@ -36,17 +36,18 @@ func BenchmarkDurable(b *testing.B) {
 }
 
 // TestLongDurableRate holds what the engine's commits cost beside the driver's own: half as many a second on a machine that
-// does nothing else. Others may be busy on this one, so it is the best of three that counts, and a generous bound.
+// does nothing else. Others may be busy on this one, so it is the best of up to three that counts, and a generous bound.
 func TestLongDurableRate(t *testing.T) {
+	const enough = 0.25
 	best := 0.0
 	for range 3 {
-		ratio, _, _ := durableRates(t, 7)
-		if best = max(best, ratio); best > 0.5 {
+		ratio, _, _ := durableRates(t, 5)
+		if best = max(best, ratio); best > enough {
 			break
 		}
 	}
 	t.Logf("the engine commits %.2f times as often as the driver alone", best)
-	if best < 0.25 {
+	if best < enough {
 		t.Error("that is too little")
 	}
 }

@@ -76,6 +76,7 @@ func (s *sums) String() string {
 // TestFaultSimulation plays random graphs while things break. A seed that fails is printed, and belongs into testdata/seeds.
 func TestFaultSimulation(t *testing.T) {
 	onEach(t, func(t *testing.T, b backend) {
+		t.Parallel() // a database is waited for most of the time
 		n, first, lanes := max(number("FAULTS_SEEDS", 5000)/b.slow, 1), number("FAULTS_FIRST", 1), 2
 		s := &sums{began: time.Now()}
 		t.Run("seeds", func(t *testing.T) {
