@@ -33,9 +33,6 @@ elif ! need "$(go env CC)" gcc "the race detector needs a C compiler"; then
 	race=()
 fi
 
-# The detector looks at our code. SQLite's, a translation of its C, is fenced by locks of its own, and would take most of the time.
-[ ${#race[@]} = 0 ] || race+=(-gcflags 'modernc.org/...=-race=false')
-
 # A program with the race detector sleeps a second before it exits. Ours are started by the hundred.
 export GORACE="${GORACE:-atexit_sleep_ms=20}"
 
