@@ -62,7 +62,9 @@ func TestCase23ADeadWorkersRunsAndPlacesComeBack(t *testing.T) {
 			s := &stopped{Store: r.store}
 			defer r.worker(r.engine(s, c))()
 			run := r.start("one", 1)
-			r.becomes(run.ID, pawl.StatusRunning)
+			for n.of("execution") == 0 {
+				time.Sleep(10 * time.Millisecond)
+			}
 			s.stop(time.Minute) // in the middle of the node
 			defer r.worker(r.engine(r.store, c))()
 			began := time.Now()

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"pawl"
@@ -67,6 +68,9 @@ func (e *Engine) report(ctx context.Context, id string, after int64, limit int) 
 		rows, err := e.store.Read(ctx, everything, id, store.Query{Stream: store.Step, After: after, Limit: min(limit+1, left)})
 		if err != nil {
 			return out, err
+		}
+		if len(rows) < min(limit+1, left) {
+			return out, &pawl.Error{Code: pawl.CodeInternal, Text: fmt.Sprintf("step %d is missing", after+int64(len(rows))+1)}
 		}
 		if out.Steps, err = e.group(ctx, run, before, rows); err != nil {
 			return out, err

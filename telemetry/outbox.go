@@ -21,10 +21,12 @@ type outbox struct {
 	store  store.Store
 	engine *engine.Engine // only reads
 
-	at     map[string]position // of runs that were told of; others may have told more
-	looked time.Time
-	alive  map[string]bool // workers
-	asked  time.Time       // when
+	at       map[string]position  // of runs that were told of; others may have told more
+	unmarked map[string]position  // that the store has not taken yet
+	contact  time.Time            // when the store was last read
+	alive    map[string]bool      // workers
+	asked    time.Time            // when
+	gone     map[string]time.Time // workers that are not alive, and since when that is known
 }
 
 // position is how far a run was told: every step up to Done, and of each worker's own up to the number in Steps.
@@ -48,26 +50,27 @@ const (
 
 func newOutbox(t *Traces, s store.Store) (*outbox, error) {
 	e, err := engine.New(s, nil, engine.Config{})
-	return &outbox{t: t, store: s, engine: e, at: map[string]position{}, looked: time.Now()}, err
+	return &outbox{t: t, store: s, engine: e, at: map[string]position{}, unmarked: map[string]position{}, gone: map[string]time.Time{}}, err
 }
 
 // batch is what goes into one request.
 type batch struct {
-	spans []*tracepb.Span
-	runs  []string
-	at    map[string]position
+	spans  []*tracepb.Span
+	pieces []piece
 }
 
-// flush tells all that is new. What could not be told stays new.
-func (o *outbox) flush(ctx context.Context) error {
-	if time.Since(o.looked) > paused || len(o.at) > positions {
+// flush tells all that is new, and what was found. What could not be told stays new.
+func (o *outbox) flush(ctx context.Context, found bool) (failed error) {
+	if len(o.at) > positions {
 		clear(o.at)
 	}
-	defer func() { o.looked = time.Now() }()
-	todo, later := o.t.take(), []string(nil)
+	if len(o.unmarked) > 0 {
+		o.mark(ctx)
+	}
+	todo, later := o.t.take(found), []string(nil)
 	defer func() { o.t.back(later) }()
 	for len(todo) > 0 {
-		b := batch{at: map[string]position{}}
+		var b batch
 		var next []string
 		for len(todo) > 0 && len(b.spans) < most {
 			id := todo[0]
@@ -77,70 +80,93 @@ func (o *outbox) flush(ctx context.Context) error {
 			case gone(err):
 				continue
 			case err != nil && passes(err):
-				later = append(append(append(append(later, b.runs...), id), todo...), next...)
-				return fmt.Errorf("the store: %w", err)
+				later, failed = append(later, id), fmt.Errorf("run %s: the store: %w", id, err)
+				if _, err := o.store.Now(ctx); err != nil { // it is not this run alone
+					later = append(append(append(later, todo...), next...), b.runs()...)
+					return failed
+				}
+				continue
 			case err != nil: // it would be the same again
 				o.t.c.Fault("traces", fmt.Errorf("run %s is not told: %w", id, err))
 				continue
 			case p.more:
 				next = append(next, id)
-			case p.young:
-				later = append(later, id)
 			case p.left:
 				o.t.leave(id)
 			}
 			if len(p.spans) > 0 {
-				b.spans, b.runs, b.at[id] = append(b.spans, p.spans...), append(b.runs, id), p.at
+				b.spans, b.pieces = append(b.spans, p.spans...), append(b.pieces, p)
 			}
 		}
-		if err := o.tell(ctx, b); err != nil {
-			later = append(append(append(later, b.runs...), todo...), next...)
+		if rest, err := o.tell(ctx, b); err != nil {
+			later = append(append(append(later, rest...), todo...), next...)
 			return err
 		}
 		todo = append(todo, next...)
 	}
-	return nil
+	return failed
+}
+
+func (b batch) runs() (ids []string) {
+	for _, p := range b.pieces {
+		ids = append(ids, p.id)
+	}
+	return ids
 }
 
 // tell sends a batch and marks what was sent. Between the two a process may die: then the same spans are sent again, under the
-// same ids.
-func (o *outbox) tell(ctx context.Context, b batch) error {
+// same ids. On an error it says which runs were not told whole.
+func (o *outbox) tell(ctx context.Context, b batch) (rest []string, err error) {
 	if len(b.spans) == 0 {
-		return nil
+		return nil, nil
 	}
-	dropped, err := o.t.send.send(ctx, b.spans)
-	if err != nil {
-		return fmt.Errorf("the receiver does not take them: %w", err)
-	}
+	done, dropped, err := o.t.send.send(ctx, b.spans)
 	o.t.mu.Lock()
-	o.t.count.Sent += int64(len(b.spans)) - dropped
-	o.t.count.Dropped += dropped
+	o.t.count.Sent += int64(done - dropped)
+	o.t.count.Dropped += int64(dropped)
 	o.t.mu.Unlock()
-	maps.Copy(o.at, b.at) // also where the mark is not taken: this process knows
-	var cs []store.Change
-	for _, id := range b.runs {
-		row, err := json.Marshal(mark{marked, b.at[id]})
-		if err != nil {
-			return nil // a map of numbers
+	for _, p := range b.pieces {
+		at := p.upTo(done)
+		if done -= len(p.spans); done < 0 {
+			rest = append(rest, p.id)
 		}
-		cs = append(cs, store.Change{Run: id, Add: []store.Row{{Stream: store.Audit, Key: marked, Data: row}}})
+		o.at[p.id], o.unmarked[p.id] = at, at
 	}
-	err = o.store.Apply(ctx, cs...)
-	if errors.Is(err, store.ErrNotFound) && len(cs) > 1 { // a run was removed: the others are marked all the same
+	o.mark(ctx)
+	if err != nil {
+		err = fmt.Errorf("the receiver does not take them: %w", err)
+	}
+	return rest, err
+}
+
+// mark writes how far runs were told. What the store does not take now it is given again.
+func (o *outbox) mark(ctx context.Context) {
+	var cs []store.Change
+	for id, at := range o.unmarked {
+		if row, err := json.Marshal(mark{marked, at}); err == nil { // a map of numbers
+			cs = append(cs, store.Change{Run: id, Add: []store.Row{{Stream: store.Audit, Key: marked, Data: row}}})
+		}
+	}
+	err := o.store.Apply(ctx, cs...)
+	if err == nil {
+		clear(o.unmarked)
+		return
+	}
+	if errors.Is(err, store.ErrNotFound) { // a run was removed: the others are marked all the same
 		for _, c := range cs {
 			if err = o.store.Apply(ctx, c); err != nil && !errors.Is(err, store.ErrNotFound) {
 				break
 			}
+			delete(o.unmarked, c.Run)
+			err = nil
 		}
 	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		o.t.c.Fault("traces", fmt.Errorf("spans were sent and not marked: after a crash they are sent again: %w", err))
+	if err != nil {
+		o.t.c.Fault("traces", fmt.Errorf("spans were sent and are not marked yet: if the process dies now they are sent again: %w", err))
 	}
-	return nil
 }
 
-// live are the workers that have not died. A step that is older than the grace, and so than the list, is of a worker who was there
-// then.
+// live are the workers that have not gone.
 func (o *outbox) live(ctx context.Context) (map[string]bool, error) {
 	if asked := time.Now(); o.alive == nil || asked.Sub(o.asked) > o.t.c.Grace/2 {
 		ws, err := o.store.Workers(ctx)
@@ -150,27 +176,73 @@ func (o *outbox) live(ctx context.Context) (map[string]bool, error) {
 		o.alive, o.asked = map[string]bool{}, asked
 		for _, w := range ws {
 			o.alive[w.ID] = true
+			delete(o.gone, w.ID)
 		}
 	}
 	return o.alive, nil
 }
 
-// piece is what there is to tell of one run.
-type piece struct {
-	spans   []*tracepb.Span
-	at      position
-	more    bool // behind these
-	foreign bool // steps of workers of other processes:
-	young   bool // of a dead one that may yet be told by whoever knew it
-	left    bool // of one that lives
+// leftBy tells that a worker of another process has been gone for the grace, and that its steps are this process's to tell: others may
+// have had a request under way, and only one process tells what others have left.
+func (o *outbox) leftBy(worker string) bool {
+	since, known := o.gone[worker]
+	if !known {
+		if len(o.gone) > positions {
+			clear(o.gone)
+		}
+		since = time.Now()
+		o.gone[worker] = since
+	}
+	if ready := since.Add(o.t.c.Grace); time.Until(ready) > 0 {
+		o.t.wants(ready)
+		return false
+	}
+	return o.t.alone()
 }
 
-// read reads what is to be told of a run from where this process knows that it was told to, or, where there are steps of others,
+// piece is what there is to tell of one run.
+type piece struct {
+	id    string
+	spans []*tracepb.Span
+	from  position
+	steps []told // that the spans are of
+	at    position
+	more  bool // behind these
+	left  bool // steps of workers of other processes that are not to be told now
+	shown bool // the marks of others have to be known first
+}
+
+// told is a step, and how many spans there are up to its end.
+type told struct {
+	worker string
+	seq    int64
+	spans  int
+}
+
+// upTo is how far the run was told where so many of the spans were.
+func (p piece) upTo(n int) position {
+	if n >= len(p.spans) {
+		return p.at
+	}
+	at := position{p.from.Done, maps.Clone(p.from.Steps)}
+	for _, s := range p.steps {
+		if s.spans > n {
+			break
+		}
+		at.Steps[s.worker] = s.seq
+	}
+	return at
+}
+
+// read reads what is to be told of a run from where this process knows that it was told to, or, where others may have told some of it,
 // from where their marks say.
 func (o *outbox) read(ctx context.Context, id string) (piece, error) {
+	if time.Since(o.contact) > paused {
+		clear(o.at)
+	}
 	if at, known := o.at[id]; known {
-		p, err := o.from(ctx, id, position{at.Done, maps.Clone(at.Steps)})
-		if err != nil || !p.foreign {
+		p, err := o.from(ctx, id, at)
+		if err != nil || !p.shown {
 			return p, err
 		}
 	}
@@ -182,38 +254,35 @@ func (o *outbox) read(ctx context.Context, id string) (piece, error) {
 }
 
 func (o *outbox) from(ctx context.Context, id string, at position) (piece, error) {
-	p := piece{at: at}
+	p := piece{id: id, from: at, at: position{at.Done, maps.Clone(at.Steps)}}
 	live, err := o.live(ctx)
 	if err != nil {
 		return p, err
 	}
-	now, err := o.store.Now(ctx)
-	if err != nil {
-		return p, err
-	}
-	done := true // everything up to here
+	whole := true // everything up to here
 	for after := p.at.Done; ; {
 		r, err := o.engine.Report(ctx, id, after, page)
 		if err != nil {
 			return p, err
 		}
+		o.contact = time.Now()
 		tr := o.trace(ctx, r)
 		if tr == nil {
 			return piece{}, nil
 		}
 		for _, s := range r.Steps {
-			own, old := o.t.is(s.Worker), now.Sub(s.OccurredAt) >= o.t.c.Grace
+			own := o.t.is(s.Worker)
 			switch {
 			case s.Begins || s.Seq <= p.at.Steps[s.Worker]:
-			case own || !live[s.Worker] && old:
+			case own || !live[s.Worker] && o.leftBy(s.Worker):
 				p.spans = append(p.spans, tr.step(ctx, s)...)
+				p.steps = append(p.steps, told{s.Worker, s.Seq, len(p.spans)})
 				p.at.Steps[s.Worker] = s.Seq
-				p.foreign = p.foreign || !own
+				p.shown = p.shown || !own || !live[s.Worker]
 			default:
-				done, p.foreign = false, true
-				p.young, p.left = p.young || !live[s.Worker], p.left || live[s.Worker]
+				whole, p.left, p.shown = false, true, true
 			}
-			if after = s.Latest; done {
+			if after = s.Latest; whole {
 				p.at.Done = after
 			}
 		}
@@ -229,7 +298,7 @@ func (o *outbox) from(ctx context.Context, id string, at position) (piece, error
 
 // position says how far a run was told, by whomever. It may be changed.
 func (o *outbox) position(ctx context.Context, id string) (position, error) {
-	at := o.at[id] // marks may be missing
+	at := o.unmarked[id]
 	if at.Steps = maps.Clone(at.Steps); at.Steps == nil {
 		at.Steps = map[string]int64{}
 	}

@@ -69,35 +69,35 @@ func noRedirect(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// send sends spans. Where the receiver refuses a request for what is in it, it is sent by halves, so that a span that it will
-// not have takes no other with it. Any other error says that nothing was taken, or nobody knows.
-func (s sender) send(ctx context.Context, spans []*tracepb.Span) (dropped int64, err error) {
+// send sends spans in their order, and says how many of the first the receiver has taken or will not have. Where it refuses a request for
+// what is in it, that is sent by halves, so that a span that it will not have takes no other with it. Any other error says that of
+// what comes behind nothing was taken, or nobody knows.
+func (s sender) send(ctx context.Context, spans []*tracepb.Span) (done, dropped int, err error) {
 	err = s.client.UploadTraces(ctx, []*tracepb.ResourceSpans{{
 		Resource:   s.resource,
 		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "pawl"}, Spans: spans}},
 	}})
 	if err == nil {
-		return 0, nil
+		return len(spans), 0, nil
 	}
 	refuses := refused(err)
 	err = errors.New(rest.Mask(err.Error(), s.secrets))
 	switch {
 	case strings.Contains(err.Error(), "partial success"): // the rest was taken
 		s.fault("traces", err)
-		return 0, nil
+		return len(spans), 0, nil
 	case !refuses:
-		return 0, err
+		return 0, 0, err
 	case len(spans) == 1:
 		s.fault("traces", fmt.Errorf("the receiver refuses a span, which is left out: %w", err))
-		return 1, nil
+		return 1, 1, nil
 	}
 	half := len(spans) / 2
-	first, err := s.send(ctx, spans[:half])
-	if err != nil {
-		return first, err
+	if done, dropped, err = s.send(ctx, spans[:half]); err != nil {
+		return done, dropped, err
 	}
-	second, err := s.send(ctx, spans[half:])
-	return first + second, err
+	more, out, err := s.send(ctx, spans[half:])
+	return done + more, dropped + out, err
 }
 
 // refused tells answers that are about the spans from those about the receiver. The client says them in its text only.

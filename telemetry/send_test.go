@@ -33,11 +33,11 @@ func TestReceiverThatTellsTheKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		dropped, err := send.send(t.Context(), []*tracepb.Span{{Name: "x", TraceId: make([]byte, 16), SpanId: make([]byte, 8)}})
+		done, dropped, err := send.send(t.Context(), []*tracepb.Span{{Name: "x", TraceId: make([]byte, 16), SpanId: make([]byte, 8)}})
 		if err != nil {
 			said.WriteString(err.Error())
 		}
-		if (err == nil) != (status == 400) || (dropped == 1) != (status == 400) {
+		if (err == nil) != (status == 400) || (dropped == 1) != (status == 400) || done != dropped {
 			t.Errorf("%d: dropped %d, %v", status, dropped, err)
 		}
 		if strings.Contains(said.String(), "canary") || status >= 400 && !strings.Contains(said.String(), "no ****, ****") {

@@ -2,6 +2,8 @@ package telemetry
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -9,36 +11,38 @@ import (
 	"pawl/store"
 )
 
-// sweep finds runs that stand still and may not have been told whole: what a dead process has left right after its last commit
-// is in nobody's hand any more. One process does it for all on a store. Each one does it also for itself, where its queue was full.
+// sweep finds runs that may not have been told whole: what a dead process has left right after its last commit is in nobody's hand any
+// more. One process does it for all on a store. Each one does it also for itself, where its queue was full.
 type sweep struct {
 	t     *Traces
 	store store.Store
 	id    string
 
-	holds bool      // this process does it for all
-	ask   time.Time // when the place is asked for next
-	from  time.Time // what moved since then is looked at by the next round, by the store's clock
-	next  time.Time // when that begins
-	round *round    // that is under way
-	left  []string  // runs with steps of others, who may die before they tell them
-	again time.Time // when those are looked at next
-	late  time.Time // since when notices of this process have found no room, local; zero: none has
+	holds bool            // this process does it for all
+	held  time.Time       // when that was last confirmed
+	ask   time.Time       // when the place is asked for next
+	alive map[string]bool // workers
+	left  map[string]bool // runs with steps of others that could not be told
+	late  time.Time       // since when notices of this process have found no room, local; zero: none has
+	from  time.Time       // what moved since then is looked at by the next round, by the store's clock
+	next  time.Time       // when that begins
+	rest  time.Time       // no round begins before
+	round *round          // that is under way
 }
 
 // round goes once through what has moved.
 type round struct {
 	spent       time.Duration // on lists
-	all         bool          // it was begun with the place, which was kept
+	all         bool          // the next one may begin where this one did
 	since, upto time.Time     // by the store's clock
 	after       string
-	found       []string // not in the queue yet
+	found       []string // not taken up yet
 	last        bool     // there are no more
 }
 
 const (
 	sweepEvery = time.Minute
-	sweepBack  = time.Hour        // what moved before the first round
+	sweepBack  = 24 * time.Hour   // what moved before the first round
 	sweepLap   = 30 * time.Second // rounds overlap: a commit is seen a while after its time
 	sweepPage  = 50
 	sweepPages = 20 // at a time
@@ -49,7 +53,9 @@ const (
 	placeKeep = 5 * time.Second // how often it is renewed
 )
 
-func newSweep(t *Traces, s store.Store) *sweep { return &sweep{t: t, store: s, id: uuid.NewString()} }
+func newSweep(t *Traces, s store.Store) *sweep {
+	return &sweep{t: t, store: s, id: uuid.NewString(), left: map[string]bool{}}
+}
 
 // work looks until ctx is done. It does not wait for the receiver, but for room in the queue.
 func (s *sweep) work(ctx context.Context) {
@@ -59,8 +65,8 @@ func (s *sweep) work(ctx context.Context) {
 	}
 }
 
-// rest lets another process do it.
-func (s *sweep) rest(ctx context.Context) {
+// giveUp lets another process do it.
+func (s *sweep) giveUp(ctx context.Context) {
 	if s.holds {
 		_ = s.store.Give(ctx, place, s.id) // else it is forgotten after a while
 	}
@@ -68,12 +74,15 @@ func (s *sweep) rest(ctx context.Context) {
 
 func (s *sweep) look(ctx context.Context) {
 	s.hold(ctx)
-	if s.left = append(s.left, s.t.others()...); !s.holds {
-		s.left = nil // whoever holds the place finds them too
-	}
-	if time.Until(s.again) <= 0 {
-		s.again = time.Now().Add(s.t.c.Grace)
-		s.left = s.offer(s.left)
+	for _, run := range s.t.others() {
+		if s.holds && len(s.left) < positions { // else whoever holds the place finds it too, or the next round does
+			s.left[run] = true
+		} else if s.holds {
+			s.from = time.Time{}
+			if s.round != nil {
+				s.round.all = false
+			}
+		}
 	}
 	if s.round == nil && !s.begin(ctx) {
 		return
@@ -84,49 +93,80 @@ func (s *sweep) look(ctx context.Context) {
 			return
 		}
 		if r.last && len(r.found) == 0 {
-			if s.round = nil; r.all {
-				s.from, s.next = r.upto.Add(-sweepLap), time.Now().Add(max(sweepEvery, sweepShare*r.spent))
+			s.round, s.rest = nil, time.Now().Add(sweepShare*r.spent)
+			if r.all {
+				s.from, s.next = r.upto.Add(-sweepLap), time.Now().Add(sweepEvery)
 			}
 			return
 		}
 	}
 }
 
-// hold asks for the place, or keeps it. Whoever has it anew begins with all that moved lately.
+// hold asks for the place, or keeps it. Whoever has it anew begins with all that moved lately; who has it notices when a worker goes.
 func (s *sweep) hold(ctx context.Context) {
-	if time.Until(s.ask) > 0 {
+	now := time.Now()
+	if now.Before(s.ask) {
 		return
 	}
 	busy, err := s.store.Take(ctx, store.Slot{Limit: place, Holder: s.id, Burst: 1, Max: 1, Hold: placeHold})
-	switch had := s.holds; {
+	switch {
+	case err != nil && now.Sub(s.held) < placeHold: // it is still this process's, as far as anybody knows
+		s.ask = now.Add(time.Second)
+		return
 	case err != nil:
-		s.holds, s.ask = false, time.Now().Add(placeKeep)
+		busy = placeKeep
+		fallthrough
 	case busy > 0:
-		s.holds, s.ask = false, time.Now().Add(min(busy, placeHold))
-	default:
-		s.holds, s.ask = true, time.Now().Add(placeKeep)
-		if !had {
-			s.from, s.next = time.Time{}, time.Time{}
-			if s.round != nil {
-				s.round.all = false // another one had it meanwhile
-			}
+		s.holds, s.ask = false, now.Add(min(busy, placeHold))
+		s.t.holds(time.Time{})
+		clear(s.left)
+		return
+	}
+	if !s.holds {
+		s.from, s.next = time.Time{}, time.Time{}
+		if s.round != nil {
+			s.round.all = false // another one had it meanwhile
 		}
 	}
+	s.holds, s.held, s.ask = true, now, now.Add(placeKeep)
+	s.t.holds(now)
+	s.watch(ctx)
 }
 
-// begin begins a round where one is due.
+// watch begins a round soon where a worker has gone.
+func (s *sweep) watch(ctx context.Context) {
+	ws, err := s.store.Workers(ctx)
+	if err != nil {
+		return
+	}
+	alive := map[string]bool{}
+	for _, w := range ws {
+		alive[w.ID] = true
+		delete(s.alive, w.ID)
+	}
+	if len(s.alive) > 0 {
+		s.t.wants(time.Now())
+	}
+	s.alive = alive
+}
+
+// begin begins a round where one is due. What was left is looked at again in it.
 func (s *sweep) begin(ctx context.Context) bool {
 	if at := s.t.missed(); !at.IsZero() && (s.late.IsZero() || at.Before(s.late)) {
 		s.late = at
 	}
-	if s.late.IsZero() && (!s.holds || time.Until(s.next) > 0) {
+	if s.holds && s.t.due() {
+		s.next = time.Time{}
+	}
+	if time.Until(s.rest) > 0 || s.late.IsZero() && (!s.holds || time.Until(s.next) > 0) {
 		return false
 	}
 	now, err := s.store.Now(ctx)
 	if err != nil {
 		return false
 	}
-	r := &round{since: now, upto: now, all: s.holds}
+	r := &round{since: now, upto: now, all: s.holds, found: slices.Collect(maps.Keys(s.left))}
+	clear(s.left)
 	if r.all {
 		r.since = s.from
 		if s.from.IsZero() {
@@ -143,10 +183,10 @@ func (s *sweep) begin(ctx context.Context) bool {
 	return true
 }
 
-// page takes up the next page of those that have moved and are in nobody's hand.
+// page takes up the next page of those that have moved.
 func (s *sweep) page(ctx context.Context) bool {
-	r, no, began := s.round, false, time.Now()
-	runs, err := s.store.List(ctx, store.Scope{All: true}, store.Filter{Held: &no, Since: r.since}, store.Page{After: r.after, Limit: sweepPage})
+	r, began := s.round, time.Now()
+	runs, err := s.store.List(ctx, store.Scope{All: true}, store.Filter{Since: r.since}, store.Page{After: r.after, Limit: sweepPage})
 	if err != nil {
 		return false
 	}

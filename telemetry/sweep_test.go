@@ -2,16 +2,22 @@ package telemetry_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"pawl"
 	"pawl/engine"
 	"pawl/store"
 	"pawl/store/memory"
+	"pawl/store/sqlite"
 	"pawl/telemetry"
 )
 
@@ -164,4 +170,136 @@ func TestRunInManyHands(t *testing.T) {
 	time.Sleep(2 * time.Second) // until its worker is forgotten
 	a.answer(run)
 	a.await(run)
+}
+
+// TestOneRunIsDamaged: a run whose log cannot be read, or misses rows, is said to be so, and holds up no other.
+func TestOneRunIsDamaged(t *testing.T) {
+	t.Parallel()
+	for _, damage := range []string{"UPDATE log SET at = 'x' WHERE run = 1", "DELETE FROM log WHERE run = 1"} {
+		path := filepath.Join(t.TempDir(), "x.db")
+		s, err := sqlite.Open(t.Context(), path, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		leave(t, s, 1)
+		db, err := sql.Open("sqlite", path)
+		if err == nil {
+			_, err = db.Exec(damage)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = db.Close()
+		sc := newScene(t, s, newReceiver(t), telemetry.Config{}, built(t, laps()))
+		sc.soon("a word about it", func() bool { return len(sc.faults) > 0 })
+		for range 3 {
+			run := sc.start("laps", `{"n":1}`, pawl.StartOptions{})
+			sc.work(run)
+			sc.await(run)
+		}
+	}
+}
+
+// faulty is a store that refuses marks, or places, now and then.
+type faulty struct {
+	store.Store
+	marks, takes atomic.Int64 // that are still refused; places after the first
+	taken        atomic.Bool
+}
+
+func (f *faulty) Apply(ctx context.Context, cs ...store.Change) error {
+	if len(cs) > 0 && len(cs[0].Add) > 0 && cs[0].Add[0].Key == "traced" && f.marks.Add(-1) >= 0 {
+		return fmt.Errorf("%w: for a moment", store.ErrUnavailable)
+	}
+	return f.Store.Apply(ctx, cs...)
+}
+
+func (f *faulty) Take(ctx context.Context, sl store.Slot) (time.Duration, error) {
+	if f.taken.Swap(true) && f.takes.Add(-1) >= 0 {
+		return 0, fmt.Errorf("%w: for a moment", store.ErrUnavailable)
+	}
+	return f.Store.Take(ctx, sl)
+}
+
+// TestMarkIsRefused: what was sent and could not be marked is not sent again by the process that knows, also after it has forgotten
+// what it had read; it is marked when that can be done.
+func TestMarkIsRefused(t *testing.T) {
+	t.Parallel()
+	f := &faulty{Store: memory.New()}
+	f.marks.Store(3)
+	sc := newScene(t, f, newReceiver(t), telemetry.Config{}, built(t, asks()))
+	run := sc.start("asks", `{"n":9}`, pawl.StartOptions{})
+	sc.work(run)
+	sc.await(run)
+	time.Sleep(6 * time.Second)
+	sc.answer(run)
+	sc.await(run)
+	sc.stop()
+	again := newScene(t, f, sc.to, telemetry.Config{}, built(t, asks()))
+	time.Sleep(2 * time.Second)
+	again.await(run)
+}
+
+// TestPlaceCannotBeKept: that the place cannot be asked for does not make what was left forgotten.
+func TestPlaceCannotBeKept(t *testing.T) {
+	t.Parallel()
+	f := &faulty{Store: memory.New()}
+	f.takes.Store(2)
+	runs, worker := leave(t, f.Store, 2)
+	if _, err := f.Renew(t.Context(), worker, nil, 8*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	sc := newScene(t, f, newReceiver(t), telemetry.Config{}, built(t, laps()))
+	for _, run := range runs {
+		sc.await(run)
+	}
+}
+
+// TestPartOfARequestIsTaken: of a request that is sent by halves, the half that was taken is not sent again when the other fails.
+func TestPartOfARequestIsTaken(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t, nil, newReceiver(t), telemetry.Config{}, built(t, laps()))
+	var fails atomic.Int64
+	sc.to.set(func(spans []*tracepb.Span) int {
+		switch {
+		case len(spans) > 20:
+			return http.StatusRequestEntityTooLarge
+		case fails.Add(1) == 2: // the second part
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	})
+	run := sc.start("laps", `{"n":40}`, pawl.StartOptions{})
+	sc.work(run)
+	sc.await(run)
+}
+
+// TestOnlyOneTellsWhatWasLeft: a run that its dead worker has left is taken up by another process while a slow receiver is being told
+// of it: nothing comes twice.
+func TestOnlyOneTellsWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	s, to := memory.New(), newReceiver(t)
+	dead, err := engine.New(s, []*pawl.Workflow{built(t, asks())}, engine.Config{}) // tells nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := dead.As(all).Start(t.Context(), "asks", json.RawMessage(`{"n":3}`), pawl.StartOptions{})
+	if err == nil {
+		err = dead.WorkRun(t.Context(), st.Run.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	to.set(func([]*tracepb.Span) int { time.Sleep(100 * time.Millisecond); return 0 })
+	c := telemetry.Config{Delay: 10 * time.Millisecond, Grace: time.Second} // longer than requests take, as ever
+	a := newScene(t, s, to, c, built(t, asks()))
+	b := newScene(t, s, to, c, built(t, asks()))
+	for range 3 {
+		b.answer(st.Run.ID)
+		time.Sleep(400 * time.Millisecond)
+	}
+	a.await(st.Run.ID)
+	time.Sleep(2 * time.Second)
+	a.await(st.Run.ID)
 }

@@ -23,14 +23,14 @@ type Config struct {
 	Content  bool              // inputs, outputs, requests and results go with the spans
 
 	Delay time.Duration // steps gather for so long; default 1 s
-	Grace time.Duration // so old is a step of a dead worker before another one tells it; default 5 s
-	Queue int           // runs with news at once; default 10,000. Those above it are looked for again when there is room
+	Grace time.Duration // a worker has been gone for so long before another one tells its steps; default 15 s: a request may take 10 s
+	Queue int           // runs with news at once; default 10,000. Those above it are looked for again
 	Fault func(op string, err error)
 }
 
 func (c Config) withDefaults() Config {
 	c.Delay = cmp.Or(c.Delay, time.Second)
-	c.Grace = cmp.Or(c.Grace, 5*time.Second)
+	c.Grace = cmp.Or(c.Grace, 15*time.Second)
 	c.Queue = cmp.Or(c.Queue, 10_000)
 	if c.Fault == nil {
 		c.Fault = func(string, error) {}
@@ -42,7 +42,8 @@ func (c Config) withDefaults() Config {
 const (
 	farewell = 3 * time.Second  // what is left at the end is told in
 	backoff  = 30 * time.Second // a receiver that is down is left alone
-	paused   = 5 * time.Second  // a process that has not looked for longer may have lost its runs to another
+	paused   = 5 * time.Second  // others may have told the runs of a process that has not read the store for so long
+	findings = 256              // runs that were found, and are looked at together
 )
 
 // Traces tells a receiver of every step. The zero value does not work: NewTraces.
@@ -54,9 +55,12 @@ type Traces struct {
 	news  []string // runs, in the order in which they are told of
 	known map[string]bool
 	taken int             // out of news, and may come back
+	found map[string]bool // runs that the sweep has found
 	late  time.Time       // of the first notice that found no room and was not looked for yet
-	left  map[string]bool // runs that were told but for the steps of others, who live
+	left  map[string]bool // runs that were told but for the steps of others
 	ours  map[string]bool // workers of this process
+	place time.Time       // when this process last knew that it is the one that tells what others have left
+	again time.Time       // when what was left is to be looked at again; zero: with the next round
 	count Count
 }
 
@@ -75,7 +79,7 @@ func NewTraces(c Config) (*Traces, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Traces{c: c, send: s, known: map[string]bool{}, left: map[string]bool{}, ours: map[string]bool{}}, nil
+	return &Traces{c: c, send: s, known: map[string]bool{}, found: map[string]bool{}, left: map[string]bool{}, ours: map[string]bool{}}, nil
 }
 
 // Count says what became of spans up to now.
@@ -122,23 +126,31 @@ func (t *Traces) add(run string) {
 	}
 }
 
-// offer is put for who can wait: half of the room is for news.
+// offer takes up a run that was found, where there is room.
 func (t *Traces) offer(run string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.news)+t.taken >= max(t.c.Queue/2, 1) {
+	if len(t.found) >= findings {
 		return false
 	}
-	t.add(run)
+	t.found[run] = true
 	return true
 }
 
-// take is all that has news. Its room is kept until back.
-func (t *Traces) take() []string {
+// take is all that has news; the room of those is kept until back. What was found comes behind.
+func (t *Traces) take(found bool) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	runs := t.news
 	t.news, t.taken = nil, len(runs)
+	if found {
+		for run := range t.found {
+			if !t.known[run] {
+				runs = append(runs, run)
+			}
+		}
+		clear(t.found)
+	}
 	clear(t.known)
 	return runs
 }
@@ -162,11 +174,31 @@ func (t *Traces) missed() time.Time {
 	return at
 }
 
-// leave notes a run that waits for others to tell their steps.
+// leave notes a run whose steps of others wait for whoever may tell them.
 func (t *Traces) leave(run string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.left[run] = true
+}
+
+// wants says when what was left is to be looked at.
+func (t *Traces) wants(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.again.IsZero() || at.Before(t.again) {
+		t.again = at
+	}
+}
+
+// due tells once that what was left is to be looked at.
+func (t *Traces) due() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.again.IsZero() || time.Until(t.again) > 0 {
+		return false
+	}
+	t.again = time.Time{}
+	return true
 }
 
 // others are the runs that were left, once.
@@ -197,24 +229,38 @@ func (t *Traces) Work(ctx context.Context, s store.Store) error {
 	looks := newSweep(t, s)
 	var looking sync.WaitGroup
 	looking.Go(func() { looks.work(ctx) })
-	defer looks.rest(sending)
+	defer looks.giveUp(sending)
 	failed := 0
 	for ctx.Err() == nil {
 		wait(ctx, min(t.c.Delay<<min(failed, 16), max(backoff, t.c.Delay)))
 		if ctx.Err() != nil {
 			break
 		}
-		if err := o.flush(sending); err == nil {
+		if err := o.flush(sending, true); err == nil {
 			failed = 0
 		} else if failed++; failed == 1 && ctx.Err() == nil {
 			t.c.Fault("traces", fmt.Errorf("spans stay in the log for now: %w", err))
 		}
 	}
 	looking.Wait()
-	if err := o.flush(sending); err != nil && failed == 0 {
+	if err := o.flush(sending, false); err != nil && failed == 0 {
 		t.c.Fault("traces", fmt.Errorf("spans stay in the log: %w", err))
 	}
 	return nil
+}
+
+// holds keeps what is known of the place for which one process on a store tells what others have left; zero: it is another's.
+func (t *Traces) holds(since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.place = since
+}
+
+// alone tells that no other process tells what others have left, and none will for as long as a request takes.
+func (t *Traces) alone() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Since(t.place) < placeHold/2
 }
 
 func wait(ctx context.Context, d time.Duration) {
