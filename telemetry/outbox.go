@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"time"
 
+	"github.com/google/uuid"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"pawl/engine"
@@ -21,12 +23,13 @@ type outbox struct {
 	store  store.Store
 	engine *engine.Engine // only reads
 
-	at       map[string]position  // of runs that were told of; others may have told more
-	unmarked map[string]position  // that the store has not taken yet
-	contact  time.Time            // when the store was last read
-	alive    map[string]bool      // workers
-	asked    time.Time            // when
-	gone     map[string]time.Time // workers that are not alive, and since when that is known
+	at       map[string]position // of runs that were told of; others may have told more
+	unmarked map[string]position // that the store has not taken yet
+	contact  time.Time           // when the store was last read
+	alive    map[string]bool     // workers
+	asked    time.Time           // when
+	id       string
+	taken    map[string]bool // places that are to be given back
 }
 
 // position is how far a run was told: every step up to Done, and of each worker's own up to the number in Steps.
@@ -50,7 +53,7 @@ const (
 
 func newOutbox(t *Traces, s store.Store) (*outbox, error) {
 	e, err := engine.New(s, nil, engine.Config{})
-	return &outbox{t: t, store: s, engine: e, at: map[string]position{}, unmarked: map[string]position{}, gone: map[string]time.Time{}}, err
+	return &outbox{t: t, store: s, engine: e, at: map[string]position{}, unmarked: map[string]position{}, id: uuid.NewString(), taken: map[string]bool{}}, err
 }
 
 // batch is what goes into one request.
@@ -68,7 +71,10 @@ func (o *outbox) flush(ctx context.Context, found bool) (failed error) {
 		o.mark(ctx)
 	}
 	todo, later := o.t.take(found), []string(nil)
-	defer func() { o.t.back(later) }()
+	defer func() {
+		o.t.back(later)
+		o.release(ctx)
+	}()
 	for len(todo) > 0 {
 		var b batch
 		var next []string
@@ -91,6 +97,8 @@ func (o *outbox) flush(ctx context.Context, found bool) (failed error) {
 				continue
 			case p.more:
 				next = append(next, id)
+			case p.later:
+				later = append(later, id)
 			case p.left:
 				o.t.leave(id)
 			}
@@ -102,6 +110,7 @@ func (o *outbox) flush(ctx context.Context, found bool) (failed error) {
 			later = append(append(append(later, rest...), todo...), next...)
 			return err
 		}
+		o.release(ctx)
 		todo = append(todo, next...)
 	}
 	return failed
@@ -166,7 +175,8 @@ func (o *outbox) mark(ctx context.Context) {
 	}
 }
 
-// live are the workers that have not gone.
+// live are the workers that have not gone. A step that is older than the grace, and so than the list, is of a worker who was there
+// then.
 func (o *outbox) live(ctx context.Context) (map[string]bool, error) {
 	if asked := time.Now(); o.alive == nil || asked.Sub(o.asked) > o.t.c.Grace/2 {
 		ws, err := o.store.Workers(ctx)
@@ -176,28 +186,33 @@ func (o *outbox) live(ctx context.Context) (map[string]bool, error) {
 		o.alive, o.asked = map[string]bool{}, asked
 		for _, w := range ws {
 			o.alive[w.ID] = true
-			delete(o.gone, w.ID)
 		}
 	}
 	return o.alive, nil
 }
 
-// leftBy tells that a worker of another process has been gone for the grace, and that its steps are this process's to tell: others may
-// have had a request under way, and only one process tells what others have left.
-func (o *outbox) leftBy(worker string) bool {
-	since, known := o.gone[worker]
-	if !known {
-		if len(o.gone) > positions {
-			clear(o.gone)
-		}
-		since = time.Now()
-		o.gone[worker] = since
+// stripes are the places under which steps are told that others might tell too. Each run has one.
+const stripes = 64
+
+// only makes this process the only one for a while that tells such steps of a run. What others have told before is marked then.
+func (o *outbox) only(ctx context.Context, id string) (bool, error) {
+	name := fmt.Sprint(place, "/", crc32.ChecksumIEEE([]byte(id))%stripes)
+	if o.taken[name] {
+		return true, nil
 	}
-	if ready := since.Add(o.t.c.Grace); time.Until(ready) > 0 {
-		o.t.wants(ready)
-		return false
+	busy, err := o.store.Take(ctx, store.Slot{Limit: name, Holder: o.id, Burst: 1, Max: 1, Hold: placeHold})
+	if err == nil && busy <= 0 {
+		o.taken[name] = true
 	}
-	return o.t.alone()
+	return o.taken[name], err
+}
+
+// release lets others tell again.
+func (o *outbox) release(ctx context.Context) {
+	for name := range o.taken {
+		_ = o.store.Give(ctx, name, o.id) // else it is forgotten after a while
+	}
+	clear(o.taken)
 }
 
 // piece is what there is to tell of one run.
@@ -208,8 +223,9 @@ type piece struct {
 	steps []told // that the spans are of
 	at    position
 	more  bool // behind these
-	left  bool // steps of workers of other processes that are not to be told now
-	shown bool // the marks of others have to be known first
+	left  bool // steps of other processes' workers, who live
+	later bool // steps of a dead one that are too young, or that another process may be telling now
+	alone bool // steps that others might tell too
 }
 
 // told is a step, and how many spans there are up to its end.
@@ -236,19 +252,27 @@ func (p piece) upTo(n int) position {
 
 // read reads what is to be told of a run from where this process knows that it was told to, or, where others may have told some of it,
 // from where their marks say.
-func (o *outbox) read(ctx context.Context, id string) (piece, error) {
+func (o *outbox) read(ctx context.Context, id string) (p piece, err error) {
 	if time.Since(o.contact) > paused {
 		clear(o.at)
 	}
-	if at, known := o.at[id]; known {
-		p, err := o.from(ctx, id, at)
-		if err != nil || !p.shown {
+	at, known := o.at[id]
+	if known {
+		if p, err = o.from(ctx, id, at); err != nil || !p.left && !p.alone {
 			return p, err
 		}
 	}
-	at, err := o.position(ctx, id)
-	if err != nil {
-		return piece{}, err
+	if at, err = o.position(ctx, id); err != nil {
+		return p, err
+	}
+	if p, err = o.from(ctx, id, at); err != nil || !p.alone {
+		return p, err
+	}
+	if only, err := o.only(ctx, id); !only || err != nil {
+		return piece{id: id, later: true}, err
+	}
+	if at, err = o.position(ctx, id); err != nil {
+		return p, err
 	}
 	return o.from(ctx, id, at)
 }
@@ -256,6 +280,10 @@ func (o *outbox) read(ctx context.Context, id string) (piece, error) {
 func (o *outbox) from(ctx context.Context, id string, at position) (piece, error) {
 	p := piece{id: id, from: at, at: position{at.Done, maps.Clone(at.Steps)}}
 	live, err := o.live(ctx)
+	if err != nil {
+		return p, err
+	}
+	now, err := o.store.Now(ctx)
 	if err != nil {
 		return p, err
 	}
@@ -271,16 +299,16 @@ func (o *outbox) from(ctx context.Context, id string, at position) (piece, error
 			return piece{}, nil
 		}
 		for _, s := range r.Steps {
-			own := o.t.is(s.Worker)
+			alive := live[s.Worker]
 			switch {
 			case s.Begins || s.Seq <= p.at.Steps[s.Worker]:
-			case own || !live[s.Worker] && o.leftBy(s.Worker):
+			case o.t.is(s.Worker) || !alive && now.Sub(s.OccurredAt) >= o.t.c.Grace:
 				p.spans = append(p.spans, tr.step(ctx, s)...)
 				p.steps = append(p.steps, told{s.Worker, s.Seq, len(p.spans)})
 				p.at.Steps[s.Worker] = s.Seq
-				p.shown = p.shown || !own || !live[s.Worker]
+				p.alone = p.alone || !alive
 			default:
-				whole, p.left, p.shown = false, true, true
+				whole, p.left, p.later = false, p.left || alive, p.later || !alive
 			}
 			if after = s.Latest; whole {
 				p.at.Done = after

@@ -12,7 +12,7 @@ import (
 )
 
 // sweep finds runs that may not have been told whole: what a dead process has left right after its last commit is in nobody's hand any
-// more. One process does it for all on a store. Each one does it also for itself, where its queue was full.
+// more, and one that somebody has is told by whoever has it. One process does it for all on a store. Each one does it also for itself, where its queue was full.
 type sweep struct {
 	t     *Traces
 	store store.Store
@@ -48,7 +48,7 @@ const (
 	sweepPages = 20 // at a time
 	sweepShare = 20 // a round that kept the store busy for so long is followed by so many times of rest
 
-	place     = "pawl.traces" // the limit of one that the process is under that does it for all
+	place     = "pawl.traces" // the limit of one that the process is under that finds for all
 	placeHold = 20 * time.Second
 	placeKeep = 5 * time.Second // how often it is renewed
 )
@@ -118,7 +118,6 @@ func (s *sweep) hold(ctx context.Context) {
 		fallthrough
 	case busy > 0:
 		s.holds, s.ask = false, now.Add(min(busy, placeHold))
-		s.t.holds(time.Time{})
 		clear(s.left)
 		return
 	}
@@ -129,7 +128,6 @@ func (s *sweep) hold(ctx context.Context) {
 		}
 	}
 	s.holds, s.held, s.ask = true, now, now.Add(placeKeep)
-	s.t.holds(now)
 	s.watch(ctx)
 }
 
@@ -145,7 +143,7 @@ func (s *sweep) watch(ctx context.Context) {
 		delete(s.alive, w.ID)
 	}
 	if len(s.alive) > 0 {
-		s.t.wants(time.Now())
+		s.next = time.Time{}
 	}
 	s.alive = alive
 }
@@ -154,9 +152,6 @@ func (s *sweep) watch(ctx context.Context) {
 func (s *sweep) begin(ctx context.Context) bool {
 	if at := s.t.missed(); !at.IsZero() && (s.late.IsZero() || at.Before(s.late)) {
 		s.late = at
-	}
-	if s.holds && s.t.due() {
-		s.next = time.Time{}
 	}
 	if time.Until(s.rest) > 0 || s.late.IsZero() && (!s.holds || time.Until(s.next) > 0) {
 		return false
@@ -183,10 +178,10 @@ func (s *sweep) begin(ctx context.Context) bool {
 	return true
 }
 
-// page takes up the next page of those that have moved.
+// page takes up the next page of those that have moved and are in nobody's hand.
 func (s *sweep) page(ctx context.Context) bool {
-	r, began := s.round, time.Now()
-	runs, err := s.store.List(ctx, store.Scope{All: true}, store.Filter{Since: r.since}, store.Page{After: r.after, Limit: sweepPage})
+	r, no, began := s.round, false, time.Now()
+	runs, err := s.store.List(ctx, store.Scope{All: true}, store.Filter{Held: &no, Since: r.since}, store.Page{After: r.after, Limit: sweepPage})
 	if err != nil {
 		return false
 	}

@@ -23,14 +23,14 @@ type Config struct {
 	Content  bool              // inputs, outputs, requests and results go with the spans
 
 	Delay time.Duration // steps gather for so long; default 1 s
-	Grace time.Duration // a worker has been gone for so long before another one tells its steps; default 15 s: a request may take 10 s
+	Grace time.Duration // so old is a step of a dead worker before another one tells it; default 5 s
 	Queue int           // runs with news at once; default 10,000. Those above it are looked for again
 	Fault func(op string, err error)
 }
 
 func (c Config) withDefaults() Config {
 	c.Delay = cmp.Or(c.Delay, time.Second)
-	c.Grace = cmp.Or(c.Grace, 15*time.Second)
+	c.Grace = cmp.Or(c.Grace, 5*time.Second)
 	c.Queue = cmp.Or(c.Queue, 10_000)
 	if c.Fault == nil {
 		c.Fault = func(string, error) {}
@@ -59,8 +59,6 @@ type Traces struct {
 	late  time.Time       // of the first notice that found no room and was not looked for yet
 	left  map[string]bool // runs that were told but for the steps of others
 	ours  map[string]bool // workers of this process
-	place time.Time       // when this process last knew that it is the one that tells what others have left
-	again time.Time       // when what was left is to be looked at again; zero: with the next round
 	count Count
 }
 
@@ -181,26 +179,6 @@ func (t *Traces) leave(run string) {
 	t.left[run] = true
 }
 
-// wants says when what was left is to be looked at.
-func (t *Traces) wants(at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.again.IsZero() || at.Before(t.again) {
-		t.again = at
-	}
-}
-
-// due tells once that what was left is to be looked at.
-func (t *Traces) due() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.again.IsZero() || time.Until(t.again) > 0 {
-		return false
-	}
-	t.again = time.Time{}
-	return true
-}
-
 // others are the runs that were left, once.
 func (t *Traces) others() []string {
 	t.mu.Lock()
@@ -247,20 +225,6 @@ func (t *Traces) Work(ctx context.Context, s store.Store) error {
 		t.c.Fault("traces", fmt.Errorf("spans stay in the log: %w", err))
 	}
 	return nil
-}
-
-// holds keeps what is known of the place for which one process on a store tells what others have left; zero: it is another's.
-func (t *Traces) holds(since time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.place = since
-}
-
-// alone tells that no other process tells what others have left, and none will for as long as a request takes.
-func (t *Traces) alone() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return time.Since(t.place) < placeHold/2
 }
 
 func wait(ctx context.Context, d time.Duration) {
