@@ -18,7 +18,7 @@ const mends = 20
 func mending[T any](ctx context.Context, key, service string, refuses func(error) bool, make func(key string) (T, error)) (t T, call string, err error) {
 	call = key
 	for n := 2; ; n++ {
-		if t, err = make(call); err == nil || !refuses(err) || n > mends {
+		if t, err = make(call); err == nil || !refuses(err) || n > mends+1 {
 			return t, call, err
 		}
 		again, asked := pawl.Ask[bool](ctx, call+"/mended", pawl.Question{
@@ -39,7 +39,7 @@ func mending[T any](ctx context.Context, key, service string, refuses func(error
 func refusal(err error) string {
 	switch pawl.Coded(err).Code {
 	case pawl.CodeForbidden:
-		return "does not accept its key"
+		return "refuses us: a key or a permission is wrong"
 	case faces.CodeUnset:
 		return "is not configured"
 	}

@@ -120,15 +120,25 @@ func TestR00036Narration(t *testing.T) {
 	for say, shown := range map[string]bool{
 		"Trying R next.": true,
 		"  Trying\tan expansion via R, who appears often with A… ": true,
-		"R's photographs with A are the strongest.":                true,
-		"R was seen with A and may lead towards B":                 true,
-		"Going on via Q, not R.":                                   true,
+		"Next, exploring R because R was seen most often with A.":  true,
+		"R appears with A in several photographs.":                 true,
+		"going on with R and Q toward B":                           true,
+		"Going on.":                                                true,
 		"Trying Madonna next.":                                     false,
+		"Trying RQ next.":                                          false,
+		"Trying R. next":                                           false,
+		"Trying R's next.":                                         false,
+		"R and A are together now.":                                false,
+		"R is into A.":                                             false,
+		"R is a has-been.":                                         false,
+		"R is no good.":                                            false,
 		"R and A were in Paris in 1921.":                           false,
-		"R was arrested with A.":                                   false,
 		"Trying R, see http://example.com/":                        false,
 		"Trying R next <b>now</b>.":                                false,
 		"Trying \u202eR next.":                                     false,
+		"T\u0336rying R next.":                                     false,
+		"𝐓𝐫𝐲𝐢𝐧𝐠 R next.":                                           false,
+		"Trying \x00 next.":                                        false,
 		"R 知道 A":                                                   false,
 		"Trying R 👑 next.":                                         false,
 	} {
@@ -140,6 +150,23 @@ func TestR00036Narration(t *testing.T) {
 		own := slices.Contains(told, "Trying an expansion via R…")
 		if said := slices.Contains(told, strings.Join(strings.Fields(say), " ")); said != shown || own == shown {
 			t.Errorf("%q: %q", say, told)
+		}
+	}
+}
+
+// TestR00036WholeNames: names are whole ones of those who were offered; the first name of one and the last of another are somebody else.
+func TestR00036WholeNames(t *testing.T) {
+	b := brief{PersonA: "Tom Hanks", PersonB: "Angela Merkel", Frontier: "Tom Hanks", Target: "Angela Merkel"}
+	for _, n := range []string{"Michael Jordan", "Janet Jackson", "Theresa Palmer", "Jack Black"} {
+		b.Candidates = append(b.Candidates, proposal{Name: n})
+	}
+	for say, shown := range map[string]bool{
+		"Trying Michael Jordan next.": true, "Trying Michael Jackson next.": false, "Trying Theresa May next.": false,
+		"Michael Jordan is Black.": false, "Trying Janet Jackson, who was seen with Tom Hanks.": true, "Tom Hanks has had Janet Jackson.": false,
+		"Trying michael jordan next.": false, "Trying Jack Black toward Angela Merkel.": true, "Trying Jack Blacks next.": false,
+	} {
+		if got := b.shown(say); (got == say) != shown || got != "" && !shown {
+			t.Errorf("%q: %q", say, got)
 		}
 	}
 }
