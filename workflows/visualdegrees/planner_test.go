@@ -138,6 +138,7 @@ func TestR00036Narration(t *testing.T) {
 		"Trying \u202eR next.":                                     false,
 		"T\u0336rying R next.":                                     false,
 		"𝐓𝐫𝐲𝐢𝐧𝐠 R next.":                                           false,
+		"Loo\u212aing at R next.":                                  false,
 		"Trying \x00 next.":                                        false,
 		"R 知道 A":                                                   false,
 		"Trying R 👑 next.":                                         false,
