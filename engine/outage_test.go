@@ -267,3 +267,20 @@ func TestAnOutageWhileALetterIsReadIsRiddenOut(t *testing.T) {
 		}
 	}, build(t, g))
 }
+
+// TestStoppedBeforeItBegins: a worker that is told to stop before it has looked at the store has drained.
+func TestStoppedBeforeItBegins(t *testing.T) {
+	onStores(t, func(t *testing.T, open opener) {
+		s := open(t)()
+		defer s.Close()
+		e, err := engine.New(s, nil, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := e.Work(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}

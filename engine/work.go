@@ -65,7 +65,10 @@ func signal(c chan struct{}) {
 // Work runs what is due until ctx is done, and then drains: no visit is begun, those under way run to their commit. Abort
 // ends them too. It returns nil after a drain, and an error only where it could not begin.
 func (e *Engine) Work(ctx context.Context) error {
-	if _, err := e.store.Now(ctx); err != nil {
+	switch _, err := e.store.Now(ctx); {
+	case err != nil && ctx.Err() != nil: // told to stop before it has begun
+		return nil
+	case err != nil:
 		return coded("work", "", err)
 	}
 	w := e.newWorker("")
