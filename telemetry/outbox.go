@@ -67,9 +67,7 @@ func (o *outbox) flush(ctx context.Context, found bool) (failed error) {
 	if len(o.at) > positions {
 		clear(o.at)
 	}
-	if len(o.unmarked) > 0 {
-		o.mark(ctx)
-	}
+	_ = o.mark(ctx) // what could not be marked before; that was said
 	todo, later := o.t.take(found), []string(nil)
 	defer func() {
 		o.t.back(later)
@@ -135,13 +133,16 @@ func (o *outbox) tell(ctx context.Context, b batch) (rest []string, err error) {
 	o.t.count.Dropped += int64(dropped)
 	o.t.mu.Unlock()
 	for _, p := range b.pieces {
-		at := p.upTo(done)
+		if at, some := p.upTo(done); some {
+			o.at[p.id], o.unmarked[p.id] = at, at
+		}
 		if done -= len(p.spans); done < 0 {
 			rest = append(rest, p.id)
 		}
-		o.at[p.id], o.unmarked[p.id] = at, at
 	}
-	o.mark(ctx)
+	if err := o.mark(ctx); err != nil {
+		o.t.c.Fault("traces", fmt.Errorf("spans were sent and are not marked yet: if the process dies now they are sent again: %w", err))
+	}
 	if err != nil {
 		err = fmt.Errorf("the receiver does not take them: %w", err)
 	}
@@ -149,7 +150,10 @@ func (o *outbox) tell(ctx context.Context, b batch) (rest []string, err error) {
 }
 
 // mark writes how far runs were told. What the store does not take now it is given again.
-func (o *outbox) mark(ctx context.Context) {
+func (o *outbox) mark(ctx context.Context) error {
+	if len(o.unmarked) == 0 {
+		return nil
+	}
 	var cs []store.Change
 	for id, at := range o.unmarked {
 		if row, err := json.Marshal(mark{marked, at}); err == nil { // a map of numbers
@@ -159,20 +163,17 @@ func (o *outbox) mark(ctx context.Context) {
 	err := o.store.Apply(ctx, cs...)
 	if err == nil {
 		clear(o.unmarked)
-		return
 	}
-	if errors.Is(err, store.ErrNotFound) { // a run was removed: the others are marked all the same
-		for _, c := range cs {
-			if err = o.store.Apply(ctx, c); err != nil && !errors.Is(err, store.ErrNotFound) {
-				break
-			}
-			delete(o.unmarked, c.Run)
-			err = nil
+	if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	for _, c := range cs { // a run was removed: the others are marked all the same
+		if err := o.store.Apply(ctx, c); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
 		}
+		delete(o.unmarked, c.Run)
 	}
-	if err != nil {
-		o.t.c.Fault("traces", fmt.Errorf("spans were sent and are not marked yet: if the process dies now they are sent again: %w", err))
-	}
+	return nil
 }
 
 // live are the workers that have not gone. A step that is older than the grace, and so than the list, is of a worker who was there
@@ -235,19 +236,19 @@ type told struct {
 	spans  int
 }
 
-// upTo is how far the run was told where so many of the spans were.
-func (p piece) upTo(n int) position {
+// upTo is how far the run was told where so many of the spans were, and whether that is further than before.
+func (p piece) upTo(n int) (at position, some bool) {
 	if n >= len(p.spans) {
-		return p.at
+		return p.at, true
 	}
-	at := position{p.from.Done, maps.Clone(p.from.Steps)}
+	at = position{p.from.Done, maps.Clone(p.from.Steps)}
 	for _, s := range p.steps {
 		if s.spans > n {
 			break
 		}
-		at.Steps[s.worker] = s.seq
+		at.Steps[s.worker], some = s.seq, true
 	}
-	return at
+	return at, some
 }
 
 // read reads what is to be told of a run from where this process knows that it was told to, or, where others may have told some of it,

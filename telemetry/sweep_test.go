@@ -303,3 +303,27 @@ func TestOnlyOneTellsWhatWasLeft(t *testing.T) {
 	time.Sleep(2 * time.Second)
 	a.await(st.Run.ID)
 }
+
+// TestNothingIsMarkedInVain: while a receiver is down the log grows by no marks.
+func TestNothingIsMarkedInVain(t *testing.T) {
+	t.Parallel()
+	sc := newScene(t, nil, newReceiver(t), telemetry.Config{}, built(t, laps()))
+	var asked atomic.Int64
+	sc.to.set(func([]*tracepb.Span) int { asked.Add(1); return http.StatusServiceUnavailable })
+	run := sc.start("laps", `{"n":3}`, pawl.StartOptions{})
+	sc.work(run)
+	marks := func() int {
+		rows, err := sc.store.Read(context.Background(), store.Scope{All: true}, run, store.Query{Stream: store.Audit, Key: "traced"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(rows)
+	}
+	sc.soon("some attempts", func() bool { return asked.Load() > 4 })
+	if n := marks(); n != 0 {
+		t.Errorf("%d marks of nothing", n)
+	}
+	sc.to.set(nil)
+	sc.await(run)
+	sc.soon("a mark", func() bool { return marks() > 0 })
+}
