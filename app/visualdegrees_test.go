@@ -265,7 +265,7 @@ func TestCase54SharedLimit(t *testing.T) {
 			}
 			workers = append(workers, s.start(args...))
 		}
-		for end := time.Now().Add(time.Minute); strings.Count(s.want(0, "runs", "ls", "--json", "--status", "succeeded").out, "\n") < 6; time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(3 * time.Minute); strings.Count(s.want(0, "runs", "ls", "--json", "--status", "succeeded").out, "\n") < 6; time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal(workers[0].err.String())
 			}
