@@ -140,7 +140,7 @@ func newDegreesWorld(t *testing.T) *degreesWorld {
 		}
 		w.recognizes(1)
 		defer w.recognizes(-1)
-		time.Sleep(60 * time.Millisecond)
+		time.Sleep(60 * time.Millisecond) // long enough for others to come meanwhile
 		n := int(img.At(0, 0).(color.Gray).Y)
 		if w.count(fmt.Sprint("look ", n)) == 3 {
 			close(w.slow)

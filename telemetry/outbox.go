@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,7 +30,7 @@ type outbox struct {
 	alive    map[string]bool     // workers
 	asked    time.Time           // when
 	id       string
-	taken    map[string]bool // places that are to be given back
+	places   map[string]bool // that are to be given back
 }
 
 // position is how far a run was told: every step up to Done, and of each worker's own up to the number in Steps.
@@ -53,7 +54,7 @@ const (
 
 func newOutbox(t *Traces, s store.Store) (*outbox, error) {
 	e, err := engine.New(s, nil, engine.Config{})
-	return &outbox{t: t, store: s, engine: e, at: map[string]position{}, unmarked: map[string]position{}, id: uuid.NewString(), taken: map[string]bool{}}, err
+	return &outbox{t: t, store: s, engine: e, at: map[string]position{}, unmarked: map[string]position{}, id: uuid.NewString(), places: map[string]bool{}}, err
 }
 
 // batch is what goes into one request.
@@ -86,7 +87,7 @@ func (o *outbox) flush(ctx context.Context, found bool) (failed error) {
 			case err != nil && passes(err):
 				later, failed = append(later, id), fmt.Errorf("run %s: the store: %w", id, err)
 				if _, err := o.store.Now(ctx); err != nil { // it is not this run alone
-					later = append(append(append(later, todo...), next...), b.runs()...)
+					later = slices.Concat(later, todo, next, b.runs())
 					return failed
 				}
 				continue
@@ -105,7 +106,7 @@ func (o *outbox) flush(ctx context.Context, found bool) (failed error) {
 			}
 		}
 		if rest, err := o.tell(ctx, b); err != nil {
-			later = append(append(append(later, rest...), todo...), next...)
+			later = slices.Concat(later, rest, todo, next)
 			return err
 		}
 		o.release(ctx)
@@ -198,22 +199,22 @@ const stripes = 64
 // only makes this process the only one for a while that tells such steps of a run. What others have told before is marked then.
 func (o *outbox) only(ctx context.Context, id string) (bool, error) {
 	name := fmt.Sprint(place, "/", crc32.ChecksumIEEE([]byte(id))%stripes)
-	if o.taken[name] {
+	if o.places[name] {
 		return true, nil
 	}
 	busy, err := o.store.Take(ctx, store.Slot{Limit: name, Holder: o.id, Burst: 1, Max: 1, Hold: placeHold})
 	if err == nil && busy <= 0 {
-		o.taken[name] = true
+		o.places[name] = true
 	}
-	return o.taken[name], err
+	return o.places[name], err
 }
 
 // release lets others tell again.
 func (o *outbox) release(ctx context.Context) {
-	for name := range o.taken {
+	for name := range o.places {
 		_ = o.store.Give(ctx, name, o.id) // else it is forgotten after a while
 	}
-	clear(o.taken)
+	clear(o.places)
 }
 
 // piece is what there is to tell of one run.

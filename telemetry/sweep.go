@@ -12,7 +12,8 @@ import (
 )
 
 // sweep finds runs that may not have been told whole: what a dead process has left right after its last commit is in nobody's hand any
-// more, and one that somebody has is told by whoever has it. One process does it for all on a store. Each one does it also for itself, where its queue was full.
+// more, and one that somebody has is told by whoever has it. One process does it for all on a store. Each one does it also for
+// itself, where its queue was full.
 type sweep struct {
 	t     *Traces
 	store store.Store

@@ -65,7 +65,7 @@ func TestLeftByOneWhoCountsAsAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	sc := newScene(t, s, newReceiver(t), telemetry.Config{}, built(t, laps()))
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // half of the time for which it counts so
 	if n := len(sc.to.of(runs[0])); n > 0 {
 		t.Errorf("%d spans were told for one who counts as alive", n)
 	}
@@ -232,12 +232,12 @@ func TestMarkIsRefused(t *testing.T) {
 	run := sc.start("asks", `{"n":9}`, pawl.StartOptions{})
 	sc.work(run)
 	sc.await(run)
-	time.Sleep(6 * time.Second)
+	time.Sleep(6 * time.Second) // what was read is forgotten after five
 	sc.answer(run)
 	sc.await(run)
 	sc.stop()
 	again := newScene(t, f, sc.to, telemetry.Config{}, built(t, asks()))
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * time.Second) // for one too many
 	again.await(run)
 }
 
@@ -300,7 +300,7 @@ func TestOnlyOneTellsWhatWasLeft(t *testing.T) {
 		time.Sleep(400 * time.Millisecond)
 	}
 	a.await(st.Run.ID)
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * time.Second) // for one too many, twice the grace
 	a.await(st.Run.ID)
 }
 

@@ -204,23 +204,9 @@ func TestLeftBehind(t *testing.T) {
 func TestTheNextOneLooks(t *testing.T) {
 	t.Parallel()
 	s := memory.New()
-	dead, err := engine.New(s, []*pawl.Workflow{built(t, laps())}, engine.Config{}) // tells nobody
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, runs := context.Background(), []string{}
-	for range 120 {
-		st, err := dead.As(all).Start(ctx, "laps", json.RawMessage(`{"n":1}`), pawl.StartOptions{})
-		if err == nil {
-			err = dead.WorkRun(ctx, st.Run.ID)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs = append(runs, st.Run.ID)
-	}
+	runs, _ := leave(t, s, 120)
 	const hold = 2 * time.Second
-	if busy, err := s.Take(ctx, store.Slot{Limit: "pawl.traces", Holder: "dead", Burst: 1, Max: 1, Hold: hold}); err != nil || busy > 0 {
+	if busy, err := s.Take(t.Context(), store.Slot{Limit: "pawl.traces", Holder: "dead", Burst: 1, Max: 1, Hold: hold}); err != nil || busy > 0 {
 		t.Fatal(busy, err)
 	}
 	began := time.Now()

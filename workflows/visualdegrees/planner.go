@@ -103,7 +103,10 @@ func (a Agent) plan(ctx context.Context, s State) (State, error) {
 	}
 	s.Trying = m.Planned[0]
 	m.Planned = m.Planned[1:]
-	if says = s.brief(t, cs).shown(says); says == "" {
+	if says != "" {
+		says = s.brief(t, cs).shown(says)
+	}
+	if says == "" {
 		says = fmt.Sprintf("Trying an expansion via %s…", s.name(t, s.Trying))
 	}
 	if err := a.status(ctx, &s, says, nil); err != nil {
