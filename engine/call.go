@@ -292,10 +292,10 @@ func (v *visit) sit(ctx context.Context, key string, d time.Duration, kind strin
 	select {
 	case <-t.C:
 		return nil
-	case <-v.ctx.Done():
+	case <-v.context().Done():
 	case <-ctx.Done():
 	}
-	if v.ctx.Err() == nil {
+	if v.context().Err() == nil {
 		return context.Cause(ctx) // node code has ended a context of its own
 	}
 	v.park(machine.Wait{Kind: kind, Key: key, Due: due})

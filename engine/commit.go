@@ -15,7 +15,7 @@ import (
 	"pawl/store"
 )
 
-// commit is a decision on its way into the store. decide is asked again when letters have come in meanwhile.
+// commit is what goes into the store with a decision.
 type commit struct {
 	state      any
 	raw        []byte // the new state, nil where it stays
@@ -23,14 +23,16 @@ type commit struct {
 	key        string // idempotency key to be bound
 	parks      bool   // what the visit waits for goes with it
 	background bool   // the node committed: its background runs start
-	decide     func(*machine.Record) (machine.Move, error)
 }
 
+// decision is the machine's. It is asked for again when letters have come in meanwhile.
+type decision = func(*machine.Record) (machine.Move, error)
+
 // commit makes a decision durable. It returns errLetGo when the run is out of hand afterwards, ErrFenced where it was before.
-func (h *hand) commit(ctx context.Context, c commit) error {
+func (h *hand) commit(ctx context.Context, c commit, decide decision) error {
 	var outage time.Time
 	for refused := 0; ; {
-		mv, err := c.decide(h.rec)
+		mv, err := decide(h.rec)
 		if err != nil {
 			return err
 		}
@@ -172,13 +174,13 @@ func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (*machine
 	var record []byte
 	if c.raw != nil {
 		var full bool
-		record, full = delta.Next(h.sheet.record[:0], h.raw, c.raw, rec.Deltas)
+		record, full = delta.Next(h.sheet.record[:0], h.raw, c.raw, int(rec.Deltas))
 		h.sheet.record = record
-		rec.Last, rec.Size, rec.Hash = before.Steps+1, len(c.raw), checksum(c.raw)
+		rec.Last, rec.Size, rec.Hash = before.Steps+1, int32(len(c.raw)), checksum(c.raw)
 		if full {
 			rec.Full, rec.Deltas = rec.Last, 0
 		} else {
-			rec.Deltas += len(record)
+			rec.Deltas += int32(len(record))
 		}
 	}
 	ch := store.Change{

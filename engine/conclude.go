@@ -20,10 +20,11 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 	if err != nil {
 		return h.failed(ctx, v, t, err)
 	}
-	choices, err := h.p.m.Open(h.rec, t.Answered)
+	choices, err := h.p.m.Open(h.choices[:0], h.rec, t.Answered)
 	if err != nil {
 		return err
 	}
+	h.choices = choices
 	_, node, err := h.p.m.Node(h.rec)
 	if err != nil {
 		return err
@@ -43,10 +44,8 @@ func (h *hand) advance(ctx context.Context, v *visit, t machine.Tick, next any) 
 	if err != nil {
 		return h.fail(ctx, v, t, h.at(err))
 	}
-	c := commit{state: next, raw: raw, visit: v, key: key, background: true, decide: func(r *machine.Record) (machine.Move, error) {
-		return h.p.m.Advance(r, t, edge, spent, failure)
-	}}
-	err = h.commit(ctx, c)
+	c := commit{state: next, raw: raw, visit: v, key: key, background: true}
+	err = h.commit(ctx, c, func(r *machine.Record) (machine.Move, error) { return h.p.m.Advance(r, t, edge, spent, failure) })
 	if taken, ok := errors.AsType[*store.Taken](err); ok {
 		return h.merge(ctx, v, t, key, taken.Owner)
 	}
@@ -101,7 +100,7 @@ func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) 
 	if after, ok := pawl.Retryable(err); ok && h.rec.Try <= n.Retry.Max {
 		return h.retry(ctx, v, t, n, cause, after)
 	}
-	choices, merr := h.p.m.Errors(h.rec, t.Answered)
+	choices, merr := h.p.m.Errors(nil, h.rec, t.Answered)
 	if merr != nil {
 		return merr
 	}
@@ -121,9 +120,9 @@ func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) 
 	if err != nil {
 		return h.fail(ctx, v, t, h.at(err))
 	}
-	return h.commit(ctx, commit{state: folded, raw: raw, visit: v, decide: func(r *machine.Record) (machine.Move, error) {
+	return h.commit(ctx, commit{state: folded, raw: raw, visit: v}, func(r *machine.Record) (machine.Move, error) {
 		return h.p.m.Claim(r, t, edge, spent, cause, failure)
-	}})
+	})
 }
 
 // claim finds the first error edge that claims a cause and is not spent, and what it makes of the state before the node.
@@ -165,9 +164,9 @@ func at(err error, node string) *pawl.Error {
 // retry makes the next try durable, and waits for it in hand where that is short.
 func (h *hand) retry(ctx context.Context, v *visit, t machine.Tick, n *host.Node, cause *pawl.Error, atLeast time.Duration) error {
 	after := machine.Backoff(n.Retry, h.rec.Try, fmt.Sprintf("%s/%d", h.run.ID, h.rec.Visit), atLeast)
-	err := h.commit(ctx, commit{visit: v, decide: func(r *machine.Record) (machine.Move, error) {
+	err := h.commit(ctx, commit{visit: v}, func(r *machine.Record) (machine.Move, error) {
 		return h.p.m.Retry(r, t, cause, after)
-	}})
+	})
 	if err != nil {
 		return err
 	}
@@ -189,17 +188,17 @@ func (h *hand) pause(ctx context.Context, d time.Duration) {
 
 // fail ends the run with an error that nothing claimed. v is the execution that led here, if one did.
 func (h *hand) fail(ctx context.Context, v *visit, t machine.Tick, err *pawl.Error) error {
-	return h.commit(ctx, commit{visit: v, decide: func(r *machine.Record) (machine.Move, error) { return machine.Fail(r, t, err) }})
+	return h.commit(ctx, commit{visit: v}, func(r *machine.Record) (machine.Move, error) { return machine.Fail(r, t, err) })
 }
 
 // cancelled ends the run that was asked to end.
 func (h *hand) cancelled(ctx context.Context, v *visit, t machine.Tick) error {
-	return h.commit(ctx, commit{visit: v, decide: func(r *machine.Record) (machine.Move, error) { return machine.Cancelled(r, t) }})
+	return h.commit(ctx, commit{visit: v}, func(r *machine.Record) (machine.Move, error) { return machine.Cancelled(r, t) })
 }
 
 // giveBack releases the run because the worker stops, or because the store has failed the execution under way.
 func (h *hand) giveBack(ctx context.Context, v *visit, t machine.Tick, after time.Duration) error {
-	return h.commit(ctx, commit{visit: v, decide: func(r *machine.Record) (machine.Move, error) { return machine.Stop(r, t, after) }})
+	return h.commit(ctx, commit{visit: v}, func(r *machine.Record) (machine.Move, error) { return machine.Stop(r, t, after) })
 }
 
 // hold parks a run that no graph here can go on with.
@@ -211,7 +210,7 @@ func (h *hand) hold(ctx context.Context, reason string) error {
 		return h.cancelled(ctx, nil, t)
 	}
 	h.e.heldHere(h.run)
-	return h.commit(ctx, commit{decide: func(r *machine.Record) (machine.Move, error) { return machine.Hold(r, t, reason) }})
+	return h.commit(ctx, commit{}, func(r *machine.Record) (machine.Move, error) { return machine.Hold(r, t, reason) })
 }
 
 // park throws the execution away until what it waits for has come.
@@ -224,7 +223,7 @@ func (h *hand) park(ctx context.Context, v *visit, t machine.Tick) error {
 	if err != nil {
 		return err
 	}
-	return h.commit(ctx, commit{visit: v, parks: true, decide: func(r *machine.Record) (machine.Move, error) {
+	return h.commit(ctx, commit{visit: v, parks: true}, func(r *machine.Record) (machine.Move, error) {
 		now := slices.Clone(families)
 		for i, f := range now {
 			if known, ok := r.Family(f.Key); ok {
@@ -232,7 +231,7 @@ func (h *hand) park(ctx context.Context, v *visit, t machine.Tick) error {
 			}
 		}
 		return h.p.m.Park(r, t, waits, kept, now)
-	}})
+	})
 }
 
 // unasked are the questions and timers of earlier executions that this one did not come to: they stay.
@@ -280,9 +279,9 @@ func (h *hand) migrate(ctx context.Context) error {
 		return h.hold(ctx, fmt.Sprintf("the migration from version %s failed: %v", h.run.Version, err))
 	}
 	t := h.tick(ctx, nil)
-	err = h.commit(ctx, commit{state: state, raw: raw, decide: func(r *machine.Record) (machine.Move, error) {
+	err = h.commit(ctx, commit{state: state, raw: raw}, func(r *machine.Record) (machine.Move, error) {
 		return h.p.m.Migrate(r, t, to.Node)
-	}})
+	})
 	h.run.Version = h.p.Shape.Version
 	return err
 }

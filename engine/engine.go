@@ -183,15 +183,12 @@ func (e *Engine) find(workflow string) (*program, error) {
 // now is the store's clock. Where the store does not answer it is this process's: what is decided by it cannot be committed
 // before the store answers again.
 func (e *Engine) now(ctx context.Context) time.Time {
-	if ctx.Done() != nil {
-		ctx = context.WithoutCancel(ctx)
-	}
 	if r := e.shown.Load(); r != nil {
 		if d := time.Since(r.here); d >= 0 && d < fresh {
 			return r.there.Add(d)
 		}
 	}
-	t, err := e.clock(ctx)
+	t, err := e.clock(context.WithoutCancel(ctx))
 	if err != nil {
 		return time.Now().UTC()
 	}

@@ -16,20 +16,21 @@ import (
 // hand is one run in the hand of a worker: all that the engine knows of it while it holds the lease. Only the goroutine
 // that drives it touches it, but for the fields behind mu.
 type hand struct {
-	e     *Engine
-	w     *worker
-	run   store.Run
-	lease store.Lease
-	place store.Slot // among the runs of its workflow; Limit empty: those are not limited
-	p     *program
-	rec   *machine.Record
-	head  Head
-	state any    // the live value
-	raw   []byte // the committed one
-	spare []byte // room for the next one
-	sheet sheet
-	read  atomic.Int64
-	held  atomic.Int64 // nanoseconds since the worker began: when a claim or a renewal that gave us the lease was asked for
+	e       *Engine
+	w       *worker
+	run     store.Run
+	lease   store.Lease
+	place   store.Slot // among the runs of its workflow; Limit empty: those are not limited
+	p       *program
+	rec     *machine.Record
+	head    Head
+	state   any    // the live value
+	raw     []byte // the committed one
+	spare   []byte // room for the next one
+	sheet   sheet
+	choices []machine.Choice // room for them
+	read    atomic.Int64
+	held    atomic.Int64 // nanoseconds since the worker began: when a claim or a renewal that gave us the lease was asked for
 
 	commits atomic.Int64 // made so far
 	before  int64        // made when the worker looked at the run
@@ -286,12 +287,12 @@ func (h *hand) step(ctx context.Context) error {
 	case h.w.draining() || h.interrupted() != nil:
 		return h.giveBack(ctx, nil, h.tick(ctx, nil), 0)
 	}
-	if d := h.rec.RetryIn(h.e.now(ctx)); d > machine.Patience { // a letter came before the next try is due
+	if d := h.retryIn(ctx); d > machine.Patience { // a letter came before the next try is due
 		t := h.tick(ctx, nil)
-		return h.commit(ctx, commit{decide: func(r *machine.Record) (machine.Move, error) {
+		return h.commit(ctx, commit{}, func(r *machine.Record) (machine.Move, error) {
 			retry, kept := split(r.Waits)
 			return h.p.m.Park(r, t, retry, kept, nil)
-		}})
+		})
 	} else if d > 0 {
 		h.pause(ctx, d)
 		return nil
@@ -309,6 +310,13 @@ func (h *hand) step(ctx context.Context) error {
 		return err
 	}
 	return h.decide(ctx, v, next, err)
+}
+
+func (h *hand) retryIn(ctx context.Context) time.Duration {
+	if len(h.rec.Waits) == 0 {
+		return 0
+	}
+	return h.rec.RetryIn(h.e.now(ctx))
 }
 
 // decide makes the end of an execution a commit.

@@ -79,7 +79,7 @@ func (r *replaying) move(g *stepGroup, out played, t machine.Tick, cause *pawl.E
 	var key string
 	var failure *pawl.Error
 	edge, spent := 0, []int(nil)
-	choices, err := r.p.m.Open(r.rec, t.Answered)
+	choices, err := r.p.m.Open(nil, r.rec, t.Answered)
 	if err != nil {
 		return mv, nil, nil, err
 	}
@@ -151,7 +151,7 @@ func (r *replaying) failed(g *stepGroup, h *hand, n *host.Node, node int, err er
 		mv, err := r.p.m.Retry(r.rec, t, cause, after)
 		return mv, nil, nil, err
 	}
-	choices, err := r.p.m.Errors(r.rec, t.Answered)
+	choices, err := r.p.m.Errors(nil, r.rec, t.Answered)
 	if err != nil {
 		return mv, nil, nil, err
 	}

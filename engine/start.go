@@ -92,7 +92,7 @@ func (b birth) newRun(now time.Time) (store.NewRun, error) {
 func (b birth) row(mv machine.Move, raw []byte) (store.NewRun, error) {
 	rec := mv.Next
 	rec.Waiters = b.waiters
-	rec.Full, rec.Last, rec.Size, rec.Hash = rec.Steps, rec.Steps, len(raw), checksum(raw)
+	rec.Full, rec.Last, rec.Size, rec.Hash = rec.Steps, rec.Steps, int32(len(raw)), checksum(raw)
 	rows := []store.Row{{Stream: store.Step, Data: frame(nil, &stepHead{
 		Entry: mv.Log[0], Attempt: rec.Attempt, Version: b.p.Shape.Version, Last: rec.Full, Full: rec.Full, Hash: rec.Hash,
 	}, delta.Full(raw))}}
@@ -143,7 +143,7 @@ func (e *Engine) restart(ctx context.Context, p *program, run store.Run, now tim
 		return store.Change{}, conflict("run %s is %s", run.ID, rec.Status)
 	}
 	next := mv.Next
-	next.Full, next.Last, next.Size, next.Hash = next.Steps, next.Steps, len(raw), checksum(raw)
+	next.Full, next.Last, next.Size, next.Hash = next.Steps, next.Steps, int32(len(raw)), checksum(raw)
 	row, err := next.Encode()
 	if err != nil {
 		return store.Change{}, err

@@ -123,7 +123,7 @@ func (h *hand) merge(ctx context.Context, v *visit, t machine.Tick, key, taken s
 	if owner.User != h.run.User {
 		return h.fail(ctx, v, t, h.at(conflict("key %q is owned by a run of another user", key)))
 	}
-	return h.commit(ctx, commit{visit: v, decide: func(r *machine.Record) (machine.Move, error) { return machine.Merge(r, t, owner.ID) }})
+	return h.commit(ctx, commit{visit: v}, func(r *machine.Record) (machine.Move, error) { return machine.Merge(r, t, owner.ID) })
 }
 
 // turnAway tells those of the new waiters for whom this run itself waits, directly or through others, that they would wait for

@@ -26,8 +26,8 @@ type visit struct {
 	began   time.Time
 	took    time.Duration   // set when it is over
 	base    context.Context // of the hand: what is read and recorded does not end with node code's contexts
-	ctx     context.Context // of the node
-	cancel  context.CancelCauseFunc
+	seen    host.Host       // what node code calls: the visit, or what stands around it
+	ending  ending
 	timeout *time.Timer // of the node
 	cost    atomic.Int64
 
@@ -77,11 +77,10 @@ var _ host.Host = (*visit)(nil)
 
 func (h *hand) newVisit(ctx context.Context) *visit {
 	v := &visit{h: h, p: h.p, rec: h.rec, base: ctx, began: time.Now(), loaded: h.fresh, eventsLoaded: h.fresh}
-	seen := host.Host(v)
+	v.seen = v
 	if around := h.e.c.Around; around != nil {
-		seen = around(v)
+		v.seen = around(v)
 	}
-	v.ctx, v.cancel = context.WithCancelCause(host.With(ctx, seen))
 	return v
 }
 
@@ -101,7 +100,7 @@ func (v *visit) closeLocked(cause error) {
 	if v.why == nil || errors.Is(cause, pawl.ErrFenced) || errors.Is(v.why, pawl.ErrParked) && errors.Is(cause, pawl.ErrCancelled) {
 		v.why = cause
 	}
-	v.cancel(cause)
+	v.ending.end(cause)
 	if ends(cause) {
 		v.kill(cause)
 	}
@@ -224,7 +223,7 @@ func (v *visit) execute(state any) (next any, err error) {
 			go v.takeOver(pawl.Permanent(&pawl.Error{Code: pawl.CodeInternal, Text: fmt.Sprintf("node %q ended its goroutine", n.Name)}))
 		}
 	}()
-	err = guardIn("node", n.Name, func() (err error) { next, err = v.p.Run(v.ctx, i, state); return err })
+	err = guardIn("node", n.Name, func() (err error) { next, err = v.p.Run(v.context(), i, state); return err })
 	exited = false
 	if !v.returned(false) {
 		return nil, errLeft
@@ -263,7 +262,7 @@ func (v *visit) leaveBehind() {
 	v.settle()
 	wait(v.base, v.h.e.c.Abandon, nil)
 	if v.returned(true) {
-		v.takeOver(context.Cause(v.ctx))
+		v.takeOver(context.Cause(v.context()))
 	}
 }
 
@@ -347,7 +346,6 @@ func (v *visit) finish() {
 		v.clock.Stop()
 	}
 	v.mu.Unlock()
-	v.cancel(pawl.ErrClosed)
 }
 
 // limits starts the clocks of the visit.
@@ -366,7 +364,7 @@ func (v *visit) runtime(limit int64) error {
 		return nil
 	}
 	h := v.h
-	used := v.rec.Used(h.e.now(v.ctx))
+	used := v.rec.Used(h.e.now(v.base))
 	over := &pawl.BudgetError{Meter: pawl.MeterRuntime, Used: used.Milliseconds(), Cap: limit}
 	left := time.Duration(limit)*time.Millisecond - used
 	if v.rec.Grace {

@@ -102,10 +102,11 @@ type Info struct {
 	Labels                                            map[string]string
 }
 
-type key struct{}
+// Key is the key of a context's value that is its Host.
+type Key struct{}
 
 // With returns a context in which the calls of package pawl go to h.
-func With(ctx context.Context, h Host) context.Context { return context.WithValue(ctx, key{}, h) }
+func With(ctx context.Context, h Host) context.Context { return context.WithValue(ctx, Key{}, h) }
 
 // From returns the host of a context, nil outside a run.
-func From(ctx context.Context) Host { h, _ := ctx.Value(key{}).(Host); return h }
+func From(ctx context.Context) Host { h, _ := ctx.Value(Key{}).(Host); return h }

@@ -69,35 +69,34 @@ func (m Machine) Node(r *Record) (*host.Node, int, error) {
 	return &m.Shape.Nodes[i], i, nil
 }
 
-// Open gives the edges of the run's node in the order in which they are to be tried. The driver takes the first unspent
-// one that holds, and evaluates none after it.
-func (m Machine) Open(r *Record, answered bool) ([]Choice, error) {
+// Open appends the edges of the run's node to room, in the order in which they are to be tried. The driver takes the first
+// unspent one that holds, and evaluates none after it.
+func (m Machine) Open(room []Choice, r *Record, answered bool) ([]Choice, error) {
 	n, _, err := m.Node(r)
 	if err != nil {
 		return nil, err
 	}
-	return m.choices(r, n, n.Edges, answered), nil
+	return choices(room, r, n, n.Edges, answered), nil
 }
 
-// Errors gives the error edges of the run's node, in order.
-func (m Machine) Errors(r *Record, answered bool) ([]Choice, error) {
+// Errors appends the error edges of the run's node to room, in order.
+func (m Machine) Errors(room []Choice, r *Record, answered bool) ([]Choice, error) {
 	n, _, err := m.Node(r)
 	if err != nil {
 		return nil, err
 	}
-	return m.choices(r, n, n.Errors, answered), nil
+	return choices(room, r, n, n.Errors, answered), nil
 }
 
-func (m Machine) choices(r *Record, n *host.Node, es []host.Edge, answered bool) []Choice {
-	out := make([]Choice, 0, len(es))
+func choices(room []Choice, r *Record, n *host.Node, es []host.Edge, answered bool) []Choice {
 	for i := range es {
 		e := &es[i]
 		if e.Kind == host.OnAnswer && !answered {
 			continue
 		}
-		out = append(out, Choice{Edge: i, Kind: e.Kind, Spent: left(r, n, e, answered) == 0})
+		room = append(room, Choice{Edge: i, Kind: e.Kind, Spent: left(r, n, e, answered) == 0})
 	}
-	return out
+	return room
 }
 
 // left is how often an edge may still be taken, -1 without a bound.

@@ -38,20 +38,20 @@ type Record struct {
 
 	Full   int64  `json:"f,omitempty"`  // step that holds the last full copy of the state
 	Last   int64  `json:"sl,omitempty"` // step that holds the last change of it
-	Size   int    `json:"z,omitempty"`  // bytes of the state
-	Deltas int    `json:"d,omitempty"`  // bytes of changes since the full copy
+	Size   int32  `json:"z,omitempty"`  // bytes of the state
+	Deltas int32  `json:"d,omitempty"`  // bytes of changes since the full copy
 	Hash   string `json:"h,omitempty"`  // of the state
 
 	Began   time.Time `json:"b,omitzero"` // this attempt
 	Ended   time.Time `json:"q,omitzero"`
 	Mark    time.Time `json:"m,omitzero"`   // runtime is counted up to here
 	Runtime int64     `json:"r,omitempty"`  // milliseconds
-	Idle    bool      `json:"j,omitempty"`  // waits for a person, or for a version, since Mark
 	Person  int64     `json:"pe,omitempty"` // milliseconds of this attempt in which it waited for people, in children too
 	Asked   time.Time `json:"as,omitzero"`  // it has waited for nobody before that
 	Credit  int64     `json:"cr,omitempty"` // milliseconds since Mark in which a child waited for people
-	Grace   bool      `json:"p,omitempty"`  // Runtime was spent and an error edge taken
 	Before  int64     `json:"bc,omitempty"` // micro-dollars of earlier attempts
+	Idle    bool      `json:"j,omitempty"`  // waits for a person, or for a version, since Mark
+	Grace   bool      `json:"p,omitempty"`  // Runtime was spent and an error edge taken
 
 	Output  json.RawMessage `json:"out,omitempty"`
 	Large   string          `json:"lg,omitempty"` // key of the blob that holds the output instead

@@ -126,7 +126,7 @@ func (s *story) letters() {
 
 // open says which edges the driver is to try.
 func (s *story) open() {
-	choices, err := s.m.Open(s.rec, s.answer)
+	choices, err := s.m.Open(nil, s.rec, s.answer)
 	if err != nil {
 		s.say("refused: %v", err)
 		return
