@@ -30,7 +30,7 @@ func (g *Graph[I, S, O]) compile(children []*Workflow, docs schemas) *Workflow {
 	p := &host.Program{
 		Shape:      g.shape(children),
 		Begin:      g.beginRaw,
-		Encode:     func(b []byte, s any) ([]byte, error) { v := s.(S); return states.Append(b[:0], &v) },
+		Encode:     func(b []byte, s any) ([]byte, error) { return states.Append(b[:0], s) },
 		Decode:     g.decode,
 		Run:        func(ctx context.Context, n int, s any) (any, error) { return g.nodes[n].run(ctx, s.(S)) },
 		Holds:      func(n, e int, s any) bool { return g.nodes[n].edges[e].when(s.(S)) },

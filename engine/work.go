@@ -257,8 +257,6 @@ func (w *worker) draining() bool {
 // listen turns notices of the store into looks. What was said while nobody watched is looked for. Most notices are of our own
 // commits: they are let gather for a moment, or each commit would wake this goroutine.
 func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
-	const gather = 5 * time.Millisecond
-	gathered := time.Now()
 	for ; ctx.Err() == nil; notices = w.e.store.Watch(ctx) {
 		w.mu.Lock()
 		w.tell("")
@@ -274,12 +272,8 @@ func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
 			w.missed = w.missed || !mine && w.claiming
 			w.tell(id)
 			w.mu.Unlock()
-			switch {
-			case !mine:
+			if !mine {
 				signal(w.wake)
-			case time.Since(gathered) > gather:
-				wait(ctx, gather, nil)
-				gathered = time.Now()
 			}
 		}
 		wait(ctx, w.e.c.Poll, nil)

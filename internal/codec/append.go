@@ -24,19 +24,20 @@ func AppendString(b []byte, s string) []byte {
 
 // Flat builds a flat JSON object by hand, for the few records that every commit writes. Fields that are zero are left
 // out, as omitempty does.
-type Flat struct{ b []byte }
+type Flat struct {
+	b  []byte
+	at int // where the object begins
+}
 
 // NewFlat begins an object in a buffer of about that capacity.
 func NewFlat(capacity int) *Flat { return FlatOn(make([]byte, 0, capacity)) }
 
 // FlatOn begins an object behind what b holds, in its room where there is enough.
-func FlatOn(b []byte) *Flat { return &Flat{b: append(b, '{')} }
+func FlatOn(b []byte) *Flat { return &Flat{b, len(b)} }
 
+// key begins a field. The comma before the first one becomes the object's brace.
 func (o *Flat) key(name string) {
-	if o.b[len(o.b)-1] != '{' {
-		o.b = append(o.b, ',')
-	}
-	o.b = append(o.b, '"')
+	o.b = append(o.b, ',', '"')
 	o.b = append(o.b, name...)
 	o.b = append(o.b, '"', ':')
 }
@@ -100,4 +101,10 @@ func (o *Flat) Value(name string, v any) error {
 }
 
 // Bytes ends the object: it, and what was there before.
-func (o *Flat) Bytes() []byte { return append(o.b, '}') }
+func (o *Flat) Bytes() []byte {
+	if len(o.b) == o.at {
+		return append(o.b, "{}"...)
+	}
+	o.b[o.at] = '{'
+	return append(o.b, '}')
+}

@@ -17,20 +17,24 @@ import (
 // have JSON of their own by encoding/json.
 type Writer struct{ put put }
 
-// put appends a value, which must have an address. It is false where encoding/json has to say what is wrong.
+// put appends a value. It is false where encoding/json has to say what is wrong.
 type put func([]byte, reflect.Value) ([]byte, bool)
 
 // WriterOf makes the writer of a type.
 func WriterOf(t reflect.Type) Writer { return Writer{plain(t, nil)} }
 
-// Append is codec.Append for v, a pointer to a value of the type.
+// Append is codec.Append for a pointer to v, a value of the type.
 func (w Writer) Append(b []byte, v any) ([]byte, error) {
+	if v == nil { // an interface that holds nothing
+		return Append(b, nil)
+	}
+	r := reflect.ValueOf(v)
 	if w.put != nil {
-		if out, ok := w.put(b, reflect.ValueOf(v).Elem()); ok {
+		if out, ok := w.put(b, r); ok {
 			return out, nil
 		}
 	}
-	return Append(b, v)
+	return Append(b, addressed(r))
 }
 
 // plain is how a type is written here, nil if it is not. within are the types around it.
@@ -68,7 +72,8 @@ func plain(t reflect.Type, within []reflect.Type) put {
 }
 
 func putTime(b []byte, v reflect.Value) ([]byte, bool) {
-	out, err := v.Addr().Interface().(*time.Time).AppendText(append(b, '"'))
+	t, _ := v.Interface().(time.Time)
+	out, err := t.AppendText(append(b, '"'))
 	return append(out, '"'), err == nil
 }
 
@@ -161,7 +166,7 @@ const plainName = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 // other writes what is not plain.
 func other(b []byte, v reflect.Value) ([]byte, bool) {
-	b, err := Append(b, v.Addr().Interface())
+	b, err := Append(b, addressed(v))
 	return b, err == nil
 }
 

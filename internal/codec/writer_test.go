@@ -213,7 +213,7 @@ func TestWriter(t *testing.T) {
 			v := reflect.New(typ)
 			value(r, v.Elem(), 0)
 			want, refused := codec.Append([]byte("before"), v.Interface())
-			got, err := w.Append([]byte("before"), v.Interface())
+			got, err := w.Append([]byte("before"), v.Elem().Interface())
 			if (err == nil) != (refused == nil) || err != nil && err.Error() != refused.Error() || string(got) != string(want) {
 				t.Fatalf("%s: %s, %v\nencoding/json: %s, %v", typ, got, err, want, refused)
 			}
@@ -234,7 +234,7 @@ func TestWriterPlainText(t *testing.T) {
 		for c := range 256 {
 			s := strings.Repeat("a", at) + string([]byte{byte(c)}) + strings.Repeat("z", 17-at)
 			want, refused := codec.Encode(&s)
-			got, err := w.Append(nil, &s)
+			got, err := w.Append(nil, s)
 			if (err == nil) != (refused == nil) || string(got) != string(want) {
 				t.Errorf("%q: %s, %v; encoding/json: %s, %v", s, got, err, want, refused)
 			}
@@ -242,7 +242,7 @@ func TestWriterPlainText(t *testing.T) {
 	}
 	if err := quick.Check(func(s string) bool {
 		want, _ := codec.Encode(&s)
-		got, _ := w.Append(nil, &s)
+		got, _ := w.Append(nil, s)
 		return string(got) == string(want)
 	}, nil); err != nil {
 		t.Error(err)
@@ -256,7 +256,7 @@ func BenchmarkWriter(b *testing.B) {
 	room := make([]byte, 0, 2000)
 	b.Run("here", func(b *testing.B) {
 		for b.Loop() {
-			_, _ = w.Append(room, &s)
+			_, _ = w.Append(room, s)
 		}
 	})
 	b.Run("encoding/json", func(b *testing.B) {

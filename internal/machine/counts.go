@@ -1,7 +1,6 @@
 package machine
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 
@@ -18,10 +17,18 @@ type Count struct {
 // Counts are sorted by node and edge. They are never changed in place: every commit writes them, few commits change them.
 type Counts []Count
 
+// find is the place of an edge. There are few, so it looks at one after the other.
 func (cs Counts) find(node, edge string) (int, bool) {
-	return slices.BinarySearchFunc(cs, Count{Node: node, Edge: edge}, func(a, b Count) int {
-		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Edge, b.Edge))
-	})
+	for i := range cs {
+		c := &cs[i]
+		if c.Node == node && c.Edge == edge {
+			return i, true
+		}
+		if c.Node > node || c.Node == node && c.Edge > edge {
+			return i, false
+		}
+	}
+	return len(cs), false
 }
 
 // Of says how often an edge was taken.
@@ -38,7 +45,8 @@ func (cs Counts) Plus(node, edge string) Counts {
 	if !ok {
 		return slices.Insert(slices.Clip(cs), i, Count{Node: node, Edge: edge, N: 1})
 	}
-	out := slices.Clone(cs)
+	out := make(Counts, len(cs))
+	copy(out, cs)
 	out[i].N++
 	return out
 }
