@@ -229,7 +229,7 @@ func (h *hand) changes(ctx context.Context, c commit, mv machine.Move) (*machine
 		ch.Letters = append(ch.Letters, letters...)
 	}
 	var err error
-	row := h.sheet.write(func(b []byte) []byte { b, err = rec.Append(b); return b })
+	row := h.sheet.write(func(b []byte) []byte { b, err = h.sheet.pen.Append(b, rec); return b })
 	if err != nil {
 		return rec, nil, err
 	}

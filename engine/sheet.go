@@ -1,10 +1,14 @@
 package engine
 
-import "pawl/store"
+import (
+	"pawl/internal/machine"
+	"pawl/store"
+)
 
 // sheet is what a hand writes its commits on, to use the room again: a store keeps nothing of what it is handed.
 type sheet struct {
 	page    []byte
+	pen     machine.Pen
 	record  []byte
 	rows    []store.Row
 	changes []store.Change

@@ -100,6 +100,12 @@ func (o *Flat) Value(name string, v any) error {
 	return nil
 }
 
+// Fields are the fields so far, for Add to another object.
+func (o *Flat) Fields() []byte { return o.b[o.at:] }
+
+// Add adds the fields of another object.
+func (o *Flat) Add(fields []byte) { o.b = append(o.b, fields...) }
+
 // Bytes ends the object: it, and what was there before.
 func (o *Flat) Bytes() []byte {
 	if len(o.b) == o.at {

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"reflect"
@@ -53,6 +54,7 @@ type life struct {
 	rec   *machine.Record
 	now   time.Time
 	epoch int64
+	pen   machine.Pen
 }
 
 // TestLife lets any things happen to runs of any graphs. Whatever is decided: no bound is passed, the log grows, runtime
@@ -82,7 +84,7 @@ func (l *life) happen(t *rapid.T) {
 		Now: l.now, Epoch: l.epoch, Answered: rapid.IntRange(0, 4).Draw(t, "answered") == 0,
 		Took: time.Duration(rapid.IntRange(0, 3_000_000).Draw(t, "took")) * time.Microsecond,
 	}
-	before, kept := l.rec, copied(t, l.rec)
+	before, kept := l.rec, l.copied(t, l.rec)
 	mv, err := l.decide(t, tick)
 	if !reflect.DeepEqual(before, kept) {
 		t.Fatalf("the decision %v changed the record that it was given:\n%+v\n%+v", mv.What, kept, before)
@@ -95,7 +97,7 @@ func (l *life) happen(t *rapid.T) {
 	}
 	l.legal(t, before, mv)
 	l.bounds(t, before, mv, tick)
-	if next := copied(t, mv.Next); !reflect.DeepEqual(next, mv.Next) {
+	if next := l.copied(t, mv.Next); !reflect.DeepEqual(next, mv.Next) {
 		t.Fatalf("stored and read again it is another record:\n%+v\n%+v", mv.Next, next)
 	}
 	l.rec = mv.Next
@@ -166,7 +168,7 @@ func (l *life) letter(t *rapid.T) {
 	if l.rec.Status.Ended() || letter.Cancel != nil && rapid.IntRange(0, 3).Draw(t, "cancels") > 0 {
 		return
 	}
-	before, kept := l.rec, copied(t, l.rec)
+	before, kept := l.rec, l.copied(t, l.rec)
 	next := machine.Receive(l.rec, []machine.Letter{letter}, l.rec.Inbox+1)
 	if !reflect.DeepEqual(before, kept) {
 		t.Fatalf("a letter changed the record that it was folded into:\n%+v\n%+v", kept, before)
@@ -269,10 +271,15 @@ func sum(counts machine.Counts) (n int) {
 	return n
 }
 
-func copied(t *rapid.T, r *machine.Record) *machine.Record {
-	row, err := r.Encode()
+// copied is what comes back of a record that was stored, by a pen that has written others of the run.
+func (l *life) copied(t *rapid.T, r *machine.Record) *machine.Record {
+	row, err := l.pen.Append([]byte("before"), r)
 	if err != nil {
 		t.Fatal(err)
+	}
+	row = row[len("before"):]
+	if fresh, err := r.Encode(); err != nil || !bytes.Equal(row, fresh) {
+		t.Fatalf("%v: a used pen wrote %s, a new one %s", err, row, fresh)
 	}
 	next, err := machine.Decode(row)
 	if err != nil {

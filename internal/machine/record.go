@@ -114,20 +114,48 @@ type Child struct {
 	Asked  time.Time `json:"a,omitzero"`  // it has waited for nobody before that
 }
 
-// Encode turns a record into the bytes of a run's row. It is written with every commit, so by hand: Decode is the
-// standard one, and a test holds both together.
-func (r *Record) Encode() ([]byte, error) { return r.Append(make([]byte, 0, 512+len(r.Output))) }
+// Encode turns a record into the bytes of a run's row.
+func (r *Record) Encode() ([]byte, error) {
+	return new(Pen).Append(make([]byte, 0, 512+len(r.Output)), r)
+}
 
-// Append is Encode behind what b holds.
-func (r *Record) Append(b []byte) ([]byte, error) {
-	o := codec.FlatOn(b)
+// Pen writes the records of a run one after the other, with every commit one, so by hand: Decode is the standard one, and a
+// test holds both together. It keeps what it wrote of the fields that steps leave as they are.
+type Pen struct {
+	same unchanged
+	text []byte
+}
+
+type unchanged struct {
+	status      pawl.Status
+	fingerprint string
+	attempt     int
+	first       int64
+	began       time.Time
+}
+
+func (p *Pen) unchanged(r *Record) []byte {
+	now := unchanged{r.Status, r.Fingerprint, r.Attempt, r.First, r.Began}
+	if p.text != nil && now == p.same {
+		return p.text
+	}
+	o := codec.FlatOn(p.text[:0])
 	o.String("s", string(r.Status))
-	o.String("n", r.Node)
 	o.String("g", r.Fingerprint)
 	o.Int("a", int64(r.Attempt))
+	o.Int("fv", r.First)
+	o.Time("b", r.Began)
+	p.same, p.text = now, o.Fields()
+	return p.text
+}
+
+// Append is Encode behind what b holds.
+func (p *Pen) Append(b []byte, r *Record) ([]byte, error) {
+	o := codec.FlatOn(b)
+	o.Add(p.unchanged(r))
+	o.String("n", r.Node)
 	o.Int("t", r.Steps)
 	o.Int("v", r.Visit)
-	o.Int("fv", r.First)
 	o.Int("y", int64(r.Try))
 	o.Int("mv", r.Moves)
 	o.Int("o", r.Epoch)
@@ -139,7 +167,6 @@ func (r *Record) Append(b []byte) ([]byte, error) {
 	o.Int("z", int64(r.Size))
 	o.Int("d", int64(r.Deltas))
 	o.String("h", r.Hash)
-	o.Time("b", r.Began)
 	o.Time("q", r.Ended)
 	o.Time("m", r.Mark)
 	o.Int("r", r.Runtime)
