@@ -255,8 +255,10 @@ func (w *worker) draining() bool {
 }
 
 // listen turns notices of the store into looks. What was said while nobody watched is looked for. Most notices are of our own
-// commits: they are let gather for a moment, or each commit would wake this goroutine.
+// commits: they are let gather for most of the time, or each commit would wake this goroutine.
 func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
+	const gather, read = 5 * time.Millisecond, time.Millisecond
+	gathered := time.Now()
 	for ; ctx.Err() == nil; notices = w.e.store.Watch(ctx) {
 		w.mu.Lock()
 		w.tell("")
@@ -272,8 +274,12 @@ func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
 			w.missed = w.missed || !mine && w.claiming
 			w.tell(id)
 			w.mu.Unlock()
-			if !mine {
+			switch {
+			case !mine:
 				signal(w.wake)
+			case time.Since(gathered) > read:
+				wait(ctx, gather, nil)
+				gathered = time.Now()
 			}
 		}
 		wait(ctx, w.e.c.Poll, nil)

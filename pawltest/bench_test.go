@@ -81,7 +81,7 @@ func TestLongNodeCost(t *testing.T) {
 		}
 	}).NsPerOp()
 	t.Logf("a node takes %v and %d allocations; its state takes encoding/json %d ns", best, allocs, plain)
-	if allocs > 20 || best.Nanoseconds() > 20*plain {
+	if allocs > 12 || best.Nanoseconds() > 20*plain {
 		t.Error("that is too much")
 	}
 }

@@ -16,10 +16,6 @@ import (
 // A reader that is this far behind is told that any run may have changed.
 const most = 1024
 
-// gather is how long a reader rests that has read just now: to be woken for each of many thousand changes a second would take
-// more of the processor than the changes do.
-const gather = 2 * time.Millisecond
-
 // Hub knows the readers. The zero Hub is ready.
 type Hub struct {
 	mu      sync.Mutex
@@ -104,11 +100,8 @@ func (h *Hub) Watch(ctx context.Context, every time.Duration, poll func(context.
 			defer t.Stop()
 			tick = t.C
 		}
-		rest := time.NewTimer(0)
-		defer rest.Stop()
 		for {
 			ids, err := h.take(r)
-			read := time.Now()
 			if ctx.Err() != nil {
 				return
 			}
@@ -127,14 +120,6 @@ func (h *Hub) Watch(ctx context.Context, every time.Duration, poll func(context.
 			case <-r.wake:
 			case <-tick:
 				_ = poll(ctx) // a fault shows at the next call of the store; the reader goes on
-			}
-			if left := gather - time.Since(read); len(ids) > 0 && left > 0 {
-				rest.Reset(left)
-				select {
-				case <-ctx.Done():
-					return
-				case <-rest.C:
-				}
 			}
 		}
 	}
