@@ -331,6 +331,7 @@ func TestFixed(t *testing.T) {
 	s := newShell(t)
 	s.env = append(s.env, "PAWL_STORE=memory")
 	golden(t, "graph.mmd", s.want(0, "graph", "hello").out)
+	golden(t, "nco.mmd", s.want(0, "graph", "nco", "--format", "mermaid").out)
 	for format, begins := range map[string]string{"dot": "digraph", "svg": "<svg", "json": "{"} {
 		if got := s.want(0, "graph", "nco", "--format", format); !strings.HasPrefix(got.out, begins) {
 			t.Error(got.out)
