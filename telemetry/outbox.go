@@ -122,13 +122,25 @@ func (b batch) runs() (ids []string) {
 	return ids
 }
 
+// steps are the spans by the steps that they are of. One piece at least has spans.
+func (b batch) steps() (all [][]*tracepb.Span) {
+	for _, p := range b.pieces {
+		from := 0
+		for _, s := range p.steps {
+			all = append(all, p.spans[from:s.spans])
+			from = s.spans
+		}
+	}
+	return all
+}
+
 // tell sends a batch and marks what was sent. Between the two a process may die: then the same spans are sent again, under the
 // same ids. On an error it says which runs were not told whole.
 func (o *outbox) tell(ctx context.Context, b batch) (rest []string, err error) {
 	if len(b.spans) == 0 {
 		return nil, nil
 	}
-	done, dropped, err := o.t.send.send(ctx, b.spans)
+	done, dropped, err := o.t.send.send(ctx, b.steps())
 	o.t.mu.Lock()
 	o.t.count.Sent += int64(done - dropped)
 	o.t.count.Dropped += int64(dropped)

@@ -69,10 +69,12 @@ func noRedirect(r *http.Request) (*url.URL, error) {
 	return http.ProxyFromEnvironment(r)
 }
 
-// send sends spans in their order, and says how many of the first the receiver has taken or will not have. Where it refuses a request for
-// what is in it, that is sent by halves, so that a span that it will not have takes no other with it. Any other error says that of
-// what comes behind nothing was taken, or nobody knows.
-func (s sender) send(ctx context.Context, spans []*tracepb.Span) (done, dropped int, err error) {
+// send sends the spans of steps in their order, and says how many of the first the receiver has taken or will not have. Where it
+// refuses a request for what is in it, that is sent by halves, so that a span that it will not have takes no other with it. Any other
+// error says that of what comes behind nothing was taken, or nobody knows. A step is told again as a whole, so it is halved only
+// where it is refused alone.
+func (s sender) send(ctx context.Context, steps [][]*tracepb.Span) (done, dropped int, err error) {
+	spans := slices.Concat(steps...)
 	err = s.client.UploadTraces(ctx, []*tracepb.ResourceSpans{{
 		Resource:   s.resource,
 		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: "pawl"}, Spans: spans}},
@@ -91,12 +93,14 @@ func (s sender) send(ctx context.Context, spans []*tracepb.Span) (done, dropped 
 	case len(spans) == 1:
 		s.fault("traces", fmt.Errorf("the receiver refuses a span, which is left out: %w", err))
 		return 1, 1, nil
+	case len(steps) == 1:
+		steps = [][]*tracepb.Span{spans[:len(spans)/2], spans[len(spans)/2:]}
 	}
-	half := len(spans) / 2
-	if done, dropped, err = s.send(ctx, spans[:half]); err != nil {
+	half := len(steps) / 2
+	if done, dropped, err = s.send(ctx, steps[:half]); err != nil {
 		return done, dropped, err
 	}
-	more, out, err := s.send(ctx, spans[half:])
+	more, out, err := s.send(ctx, steps[half:])
 	return done + more, dropped + out, err
 }
 
