@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/bits"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,13 +14,16 @@ import (
 // Writer writes the values of one type byte for byte as Append does, faster: a state is written with every step. The plain
 // parts of the type, with their text, are written here; maps, embedded structs, types that contain themselves and all that
 // have JSON of their own by encoding/json.
-type Writer struct{ put put }
+type Writer struct {
+	t   reflect.Type
+	put put // nil where encoding/json writes all of it
+}
 
 // put appends a value. It is false where encoding/json has to say what is wrong.
 type put func([]byte, reflect.Value) ([]byte, bool)
 
 // WriterOf makes the writer of a type.
-func WriterOf(t reflect.Type) Writer { return Writer{plain(t, nil)} }
+func WriterOf(t reflect.Type) Writer { return Writer{t, puts{}.of(t)} }
 
 // Append is codec.Append for a pointer to v, a value of the type.
 func (w Writer) Append(b []byte, v any) ([]byte, error) {
@@ -34,18 +36,33 @@ func (w Writer) Append(b []byte, v any) ([]byte, error) {
 			return out, nil
 		}
 	}
-	return Append(b, addressed(r))
+	p := reflect.New(w.t)
+	p.Elem().Set(r)
+	return Append(b, p.Interface())
 }
 
-// plain is how a type is written here, nil if it is not. within are the types around it.
-func plain(t reflect.Type, within []reflect.Type) put {
+// puts are how the types seen so far are written. One is looked at once: types that hold each other in many ways would take
+// forever else. A type within itself is not written here.
+type puts map[reflect.Type]put
+
+// of is how a type is written here, nil if it is not.
+func (ps puts) of(t reflect.Type) put {
+	p, known := ps[t]
+	if !known {
+		ps[t] = nil
+		p = ps.plain(t)
+		ps[t] = p
+	}
+	return p
+}
+
+func (ps puts) plain(t reflect.Type) put {
 	if t == reflect.TypeFor[time.Time]() {
 		return putTime
 	}
-	if hasOwn(t) || t == reflect.TypeFor[json.Number]() || slices.Contains(within, t) {
+	if hasOwn(t) || t == reflect.TypeFor[json.Number]() {
 		return nil
 	}
-	within = append(within[:len(within):len(within)], t)
 	switch t.Kind() {
 	case reflect.String:
 		return func(b []byte, v reflect.Value) ([]byte, bool) { return appendText(b, v.String()) }
@@ -59,14 +76,14 @@ func plain(t reflect.Type, within []reflect.Type) put {
 		size := t.Bits()
 		return func(b []byte, v reflect.Value) ([]byte, bool) { return appendFloat(b, v.Float(), size) }
 	case reflect.Pointer:
-		return pointer(plain(t.Elem(), within))
+		return pointer(ps.of(t.Elem()))
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return nil
 		}
-		return list(plain(t.Elem(), within))
+		return list(ps.of(t.Elem()))
 	case reflect.Struct:
-		return fieldwise(t, within)
+		return ps.fieldwise(t)
 	}
 	return nil
 }
@@ -119,7 +136,7 @@ type member struct {
 }
 
 // fieldwise writes a struct whose fields are its own, under plain names.
-func fieldwise(t reflect.Type, within []reflect.Type) put {
+func (ps puts) fieldwise(t reflect.Type) put {
 	var ms []member
 	known, gain := map[string]bool{}, false
 	for i := range t.NumField() {
@@ -132,7 +149,7 @@ func fieldwise(t reflect.Type, within []reflect.Type) put {
 		if f.Anonymous || !f.IsExported() || f.Tag.Get("json") == "-" || !ok || known[name] || strings.Trim(name, plainName) != "" {
 			return nil
 		}
-		m := member{i, `"` + name + `":`, omit, plain(f.Type, within)}
+		m := member{i, `"` + name + `":`, omit, ps.of(f.Type)}
 		known[name], gain = true, gain || m.put != nil
 		if m.put == nil {
 			m.put = other
@@ -183,15 +200,24 @@ func omits(t reflect.Type, options string) (func(reflect.Value) bool, bool) {
 	switch t.Kind() {
 	case reflect.Array, reflect.Map, reflect.Slice, reflect.String:
 		return func(v reflect.Value) bool { return v.Len() == 0 }, true
-	case reflect.Struct:
-		return nil, true
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
+		reflect.Float32, reflect.Float64, reflect.Interface, reflect.Pointer:
+		return reflect.Value.IsZero, true
 	}
-	return reflect.Value.IsZero, true
+	return nil, true // never empty, such as a struct
 }
 
+// hasIsZero tells of a type that says itself when it is zero: also a pointer does, by the method of what it points to.
 func hasIsZero(t reflect.Type) bool {
-	_, own := reflect.PointerTo(t).MethodByName("IsZero")
-	return own || t.Kind() == reflect.Interface
+	if t.Kind() == reflect.Interface {
+		return true
+	}
+	if t.Kind() != reflect.Pointer {
+		t = reflect.PointerTo(t) // it has the methods of both
+	}
+	_, own := t.MethodByName("IsZero")
+	return own
 }
 
 // appendFloat writes a number as ECMAScript does, in https://tc39.es/ecma262/#sec-numeric-types-number-tostring, but for the

@@ -33,7 +33,6 @@ type written struct {
 	By     map[string]inner `json:"by,omitempty"`
 	Odd    map[netip.Addr]*int
 	At     time.Time
-	Zero   time.Time `json:"z,omitzero"`
 	Until  *time.Time
 	Raw    json.RawMessage
 	Number json.Number
@@ -44,7 +43,7 @@ type written struct {
 	Tree   tree
 	Hard   hard
 	Empty  struct{}   `json:",omitempty"`
-	Nested [][]string `json:"日本,omitempty"`
+	Nested [][]string `json:"-,omitempty"`
 }
 
 type inner struct {
@@ -64,6 +63,28 @@ type hard struct {
 	Quoted int `json:",string"`
 }
 
+// ownZero has what says itself when it is zero, by a pointer too.
+type ownZero struct {
+	A string
+	B *time.Time `json:",omitzero"`
+}
+
+type ownZeros struct {
+	A string
+	B time.Time `json:",omitzero"`
+	C *even     `json:",omitzero"`
+	D even      `json:",omitzero"`
+}
+
+type even struct{ N uint8 }
+
+func (e *even) IsZero() bool { return e.N%2 == 0 }
+
+// addressee has JSON of its own only where it has an address.
+type addressee struct{ N int }
+
+func (a *addressee) MarshalJSON() ([]byte, error) { return []byte(`"by a pointer"`), nil }
+
 type (
 	hidden struct {
 		A string
@@ -80,6 +101,9 @@ type (
 func value(r *rand.Rand, v reflect.Value, depth int) {
 	switch v.Interface().(type) {
 	case time.Time:
+		if r.IntN(4) == 0 {
+			return
+		}
 		at := r.Int64N(1 << 37)
 		if r.IntN(200) == 0 { // a year of five digits
 			at <<= 2
@@ -115,7 +139,7 @@ func value(r *rand.Rand, v reflect.Value, depth int) {
 		}
 		v.SetFloat(f)
 	case reflect.Interface:
-		v.Set(reflect.ValueOf([]any{text(r), r.Float64(), nil}))
+		v.Set(reflect.ValueOf([]any{[]any{text(r), r.Float64(), nil}, addressee{1}, &addressee{2}}[r.IntN(3)]))
 	case reflect.Pointer:
 		if r.IntN(2) == 0 && depth < 4 {
 			v.Set(reflect.New(v.Type().Elem()))
@@ -204,6 +228,7 @@ func TestWriter(t *testing.T) {
 		reflect.TypeFor[written](), reflect.TypeFor[*written](), reflect.TypeFor[[]written](), reflect.TypeFor[inner](), reflect.TypeFor[tree](),
 		made(`json:"x"`, `json:"x"`, ``), made(`json:"no name,at all"`, `json:",omitempty,omitzero"`),
 		reflect.TypeFor[hard](), reflect.TypeFor[hidden](), reflect.TypeFor[strange](), reflect.TypeFor[string](),
+		reflect.TypeFor[ownZero](), reflect.TypeFor[ownZeros](), reflect.TypeFor[*even](),
 		reflect.TypeFor[[]float32](), reflect.TypeFor[[]float64](), reflect.TypeFor[map[string]inner](), reflect.TypeFor[json.Number](),
 		reflect.TypeFor[time.Time](), reflect.TypeFor[any](), reflect.TypeFor[struct{}](), reflect.TypeFor[lossy](), reflect.TypeFor[[][]byte](),
 	} {
@@ -212,12 +237,7 @@ func TestWriter(t *testing.T) {
 		for range 2000 {
 			v := reflect.New(typ)
 			value(r, v.Elem(), 0)
-			want, refused := codec.Append([]byte("before"), v.Interface())
-			got, err := w.Append([]byte("before"), v.Elem().Interface())
-			if (err == nil) != (refused == nil) || err != nil && err.Error() != refused.Error() || string(got) != string(want) {
-				t.Fatalf("%s: %s, %v\nencoding/json: %s, %v", typ, got, err, want, refused)
-			}
-			if err != nil {
+			if !sameAs(t, w, v) {
 				faults++
 			}
 		}
@@ -225,6 +245,70 @@ func TestWriter(t *testing.T) {
 			t.Errorf("%s: of 2000 values %d could not be written", typ, faults)
 		}
 	}
+}
+
+// sameAs holds what is written of the value behind a pointer to encoding/json. It is false where that cannot be written.
+func sameAs(t *testing.T, w codec.Writer, v reflect.Value) bool {
+	t.Helper()
+	want, refused := codec.Append([]byte("before"), v.Interface())
+	got, err := w.Append([]byte("before"), v.Elem().Interface())
+	if (err == nil) != (refused == nil) || err != nil && err.Error() != refused.Error() || string(got) != string(want) {
+		t.Fatalf("%s: %s, %v\nencoding/json: %s, %v", v.Elem().Type(), got, err, want, refused)
+	}
+	return err == nil
+}
+
+// TestWriterKnows holds which types are written here: those of TestWriter would pass too if none were.
+func TestWriterKnows(t *testing.T) {
+	for typ, want := range map[reflect.Type]bool{
+		reflect.TypeFor[written]():          true,
+		reflect.TypeFor[[]*written]():       true,
+		reflect.TypeFor[tree]():             true,
+		reflect.TypeFor[ownZero]():          false,
+		reflect.TypeFor[ownZeros]():         false,
+		reflect.TypeFor[hard]():             false,
+		reflect.TypeFor[hidden]():           false,
+		reflect.TypeFor[strange]():          false,
+		reflect.TypeFor[map[string]inner](): false,
+		reflect.TypeFor[*addressee]():       false,
+	} {
+		if got := !reflect.ValueOf(codec.WriterOf(typ)).FieldByName("put").IsNil(); got != want {
+			t.Errorf("%s is written here: %v", typ, got)
+		}
+	}
+}
+
+// TestWriterStrangers has fields that cannot be written at all: they are refused, and not left out for being empty.
+func TestWriterStrangers(t *testing.T) {
+	for _, v := range []any{
+		&struct {
+			A string
+			F func() `json:",omitempty"`
+		}{},
+		&struct {
+			A string
+			C chan int `json:",omitempty"`
+		}{},
+		&struct {
+			A string
+			C complex128 `json:",omitempty"`
+		}{},
+	} {
+		if r := reflect.ValueOf(v); sameAs(t, codec.WriterOf(r.Type().Elem()), r) {
+			t.Errorf("%T was written", v)
+		}
+	}
+}
+
+type (
+	ways[T any] struct{ A, B []T }
+	four[T any] = ways[ways[ways[ways[T]]]]
+)
+
+// TestWriterOfManyWays is of a type in which text is reached in a hundred million ways.
+func TestWriterOfManyWays(t *testing.T) {
+	var v four[four[four[four[four[four[four[string]]]]]]]
+	sameAs(t, codec.WriterOf(reflect.TypeOf(v)), reflect.ValueOf(&v))
 }
 
 // TestWriterPlainText puts every byte at every place of a word.
