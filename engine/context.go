@@ -57,6 +57,10 @@ func (c *nodeContext) Deadline() (time.Time, bool) { return c.base.Deadline() }
 func (c *nodeContext) Done() <-chan struct{}       { return c.real().Done() }
 func (c *nodeContext) Err() error                  { return c.real().Err() }
 
+// String is there for those who print contexts, such as mocks with their arguments: package fmt would look into a visit that
+// others are changing.
+func (c *nodeContext) String() string { return "pawl.node" }
+
 // Value is the host, or what the hand's context has. The library asks it too, for what a child is hung on.
 func (c *nodeContext) Value(k any) any {
 	if k == (host.Key{}) {
