@@ -26,7 +26,7 @@ type commit struct {
 }
 
 // decision is the machine's. It is asked for again when letters have come in meanwhile.
-type decision = func(*machine.Record) (machine.Move, error)
+type decision func(*machine.Record) (machine.Move, error)
 
 // commit makes a decision durable. It returns errLetGo when the run is out of hand afterwards, ErrFenced where it was before.
 func (h *hand) commit(ctx context.Context, c commit, decide decision) error {

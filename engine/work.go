@@ -255,9 +255,10 @@ func (w *worker) draining() bool {
 }
 
 // listen turns notices of the store into looks. What was said while nobody watched is looked for. Most notices are of our own
-// commits: they are let gather for most of the time, or each commit would wake this goroutine.
+// commits: it listens for a moment and lets them gather for a longer one, in turns, or each commit would wake this goroutine.
+// A notice of another run waits no longer than they gather.
 func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
-	const gather, read = 5 * time.Millisecond, time.Millisecond
+	const gather, moment = 5 * time.Millisecond, time.Millisecond
 	gathered := time.Now()
 	for ; ctx.Err() == nil; notices = w.e.store.Watch(ctx) {
 		w.mu.Lock()
@@ -277,7 +278,7 @@ func (w *worker) listen(ctx context.Context, notices iter.Seq2[string, error]) {
 			switch {
 			case !mine:
 				signal(w.wake)
-			case time.Since(gathered) > read:
+			case time.Since(gathered) > moment:
 				wait(ctx, gather, nil)
 				gathered = time.Now()
 			}
