@@ -100,6 +100,11 @@ func TestStrict(t *testing.T) {
 	}
 }
 
+// spoken is written as what it says.
+type spoken struct{ Says, Keeps string }
+
+func (s spoken) MarshalText() ([]byte, error) { return []byte(s.Says), nil }
+
 func TestEncode(t *testing.T) {
 	type odd struct {
 		F func()
@@ -124,6 +129,8 @@ func TestEncode(t *testing.T) {
 		"text in a map":    {odd{M: map[string]any{"k": []string{"\xff"}}}.M, "field .k[0]: the text is not UTF-8"},
 		"a key":            {map[string]int{"\xff": 1}, `the key "\xff" is not UTF-8`},
 		"a function":       {odd{}, "field .F: a func cannot be stored"},
+		"text of its own":  {struct{ T, H any }{`\ufffd`, spoken{"sound", "\xff"}}, `{"T":"\\ufffd","H":"sound"}`},
+		"bad text":         {struct{ H spoken }{spoken{Says: "\xff"}}, "field .H: the text is not UTF-8"},
 		"raw text":         {struct{ R json.RawMessage }{json.RawMessage("\"\xff\"")}, "byte 6 of the JSON is not UTF-8"},
 		"raw not JSON":     {struct{ R json.RawMessage }{json.RawMessage("{")}, "unexpected end"},
 	} {

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding"
 	"fmt"
 	"math"
 	"reflect"
@@ -26,6 +27,9 @@ func flawOf(v reflect.Value, at string, depth int) (string, string) {
 	}
 	if !v.IsValid() {
 		return "", ""
+	}
+	if own, why := flawOfOwn(v); own {
+		return at, why
 	}
 	switch v.Kind() {
 	case reflect.Func, reflect.Chan, reflect.UnsafePointer, reflect.Complex64, reflect.Complex128:
@@ -68,6 +72,24 @@ func flawOf(v reflect.Value, at string, depth int) (string, string) {
 		}
 	}
 	return "", ""
+}
+
+// flawOfOwn looks at a value that is written by a method of its own: its text counts, and not what it is made of. JSON of its own
+// is looked at when it is written.
+func flawOfOwn(v reflect.Value) (own bool, why string) {
+	out, _, ptr := codecs(v.Type())
+	if out == byKind || !v.CanInterface() || v.Kind() == reflect.Pointer && v.IsNil() || ptr && !v.CanAddr() {
+		return false, ""
+	}
+	if ptr {
+		v = v.Addr()
+	}
+	if t, ok := v.Interface().(encoding.TextMarshaler); ok && out == byText {
+		if b, err := t.MarshalText(); err == nil && !utf8.Valid(b) {
+			return true, "the text is not UTF-8"
+		}
+	}
+	return true, ""
 }
 
 func flawOfStruct(v reflect.Value, at string, depth int) (string, string) {

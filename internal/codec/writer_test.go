@@ -33,6 +33,7 @@ type written struct {
 	By     map[string]inner `json:"by,omitempty"`
 	Odd    map[netip.Addr]*int
 	At     time.Time
+	Zero   time.Time `json:"z,omitzero"`
 	Until  *time.Time
 	Raw    json.RawMessage
 	Number json.Number
@@ -101,6 +102,9 @@ type (
 func value(r *rand.Rand, v reflect.Value, depth int) {
 	switch v.Interface().(type) {
 	case time.Time:
+		if r.IntN(4) == 0 {
+			return
+		}
 		if r.IntN(4) == 0 {
 			return
 		}
