@@ -44,7 +44,7 @@ type written struct {
 	Tree   tree
 	Hard   hard
 	Empty  struct{}   `json:",omitempty"`
-	Nested [][]string `json:"-,omitempty"`
+	Nested [][]string `json:"-,omitempty"` //lint:ignore SA5008 the odd tag is what is tested
 }
 
 type inner struct {
