@@ -100,7 +100,7 @@ func (h *hand) failed(ctx context.Context, v *visit, t machine.Tick, err error) 
 	if after, ok := pawl.Retryable(err); ok && h.rec.Try <= n.Retry.Max {
 		return h.retry(ctx, v, t, n, cause, after)
 	}
-	choices, merr := h.p.m.Errors(nil, h.rec, t.Answered)
+	choices, merr := h.p.m.Errors(h.rec, t.Answered)
 	if merr != nil {
 		return merr
 	}

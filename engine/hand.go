@@ -312,6 +312,7 @@ func (h *hand) step(ctx context.Context) error {
 	return h.decide(ctx, v, next, err)
 }
 
+// retryIn is how long the next try has still to wait. Few runs wait for one: the others need not ask a clock, which may be far away.
 func (h *hand) retryIn(ctx context.Context) time.Duration {
 	if len(h.rec.Waits) == 0 {
 		return 0

@@ -151,7 +151,7 @@ func (r *replaying) failed(g *stepGroup, h *hand, n *host.Node, node int, err er
 		mv, err := r.p.m.Retry(r.rec, t, cause, after)
 		return mv, nil, nil, err
 	}
-	choices, err := r.p.m.Errors(nil, r.rec, t.Answered)
+	choices, err := r.p.m.Errors(r.rec, t.Answered)
 	if err != nil {
 		return mv, nil, nil, err
 	}

@@ -237,7 +237,7 @@ func TestMarkIsRefused(t *testing.T) {
 	sc.await(run)
 	sc.stop()
 	again := newScene(t, f, sc.to, telemetry.Config{}, built(t, asks()))
-	time.Sleep(2 * time.Second) // for one too many
+	time.Sleep(2 * time.Second) // many rounds, for one too many
 	again.await(run)
 }
 

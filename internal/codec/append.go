@@ -8,14 +8,12 @@ import (
 
 // AppendString appends s as a JSON string.
 func AppendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			q, err := json.Marshal(s)
-			if err != nil {
-				panic(err) // no string can fail
-			}
-			return append(b, q...)
+	if verbatim(s) < len(s) {
+		q, err := json.Marshal(s)
+		if err != nil {
+			panic(err) // no string can fail
 		}
+		return append(b, q...)
 	}
 	b = append(b, '"')
 	b = append(b, s...)

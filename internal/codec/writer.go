@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Writer writes the values of one type byte for byte as Append does: a state is written with every step, and texts are written
-// five times as fast here. The plain parts of the type are; maps, embedded structs, types that contain themselves and all that
-// have JSON of their own go to encoding/json.
+// Writer writes the values of one type byte for byte as Append does, and long texts several times as fast: a state is written
+// with every step. Maps, embedded structs, types that contain themselves and all that have JSON of their own go to encoding/json;
+// what is plain around them is written here.
 type Writer struct {
 	t   reflect.Type
 	put put // nil where encoding/json writes all of it
@@ -222,8 +222,8 @@ func hasIsZero(t reflect.Type) bool {
 	return own
 }
 
-// appendFloat writes a number as ECMAScript does, in https://tc39.es/ecma262/#sec-numeric-types-number-tostring, but for the
-// two digits at least of an exponent of strconv, which only negative ones lose.
+// appendFloat writes a number as encoding/json does, in the form of https://tc39.es/ecma262/#sec-numeric-types-number-tostring:
+// strconv gives an exponent two digits at least, and only a negative one can begin with a zero here.
 func appendFloat(b []byte, f float64, size int) ([]byte, bool) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, false

@@ -45,8 +45,7 @@ func (cs Counts) Plus(node, edge string) Counts {
 	if !ok {
 		return slices.Insert(slices.Clip(cs), i, Count{Node: node, Edge: edge, N: 1})
 	}
-	out := make(Counts, len(cs))
-	copy(out, cs)
+	out := slices.Clone(cs)
 	out[i].N++
 	return out
 }

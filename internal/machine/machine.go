@@ -79,13 +79,13 @@ func (m Machine) Open(room []Choice, r *Record, answered bool) ([]Choice, error)
 	return choices(room, r, n, n.Edges, answered), nil
 }
 
-// Errors appends the error edges of the run's node to room, in order.
-func (m Machine) Errors(room []Choice, r *Record, answered bool) ([]Choice, error) {
+// Errors gives the error edges of the run's node, in order.
+func (m Machine) Errors(r *Record, answered bool) ([]Choice, error) {
 	n, _, err := m.Node(r)
 	if err != nil {
 		return nil, err
 	}
-	return choices(room, r, n, n.Errors, answered), nil
+	return choices(nil, r, n, n.Errors, answered), nil
 }
 
 func choices(room []Choice, r *Record, n *host.Node, es []host.Edge, answered bool) []Choice {

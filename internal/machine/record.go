@@ -122,11 +122,12 @@ func (r *Record) Encode() ([]byte, error) {
 // Pen writes the records of a run one after the other, with every commit one, so by hand: Decode is the standard one, and a
 // test holds both together. It keeps what it wrote of the fields that steps leave as they are.
 type Pen struct {
-	same unchanged
-	text []byte
+	steady steady
+	text   []byte // of the steady fields
 }
 
-type unchanged struct {
+// steady are the fields that steps leave as they are.
+type steady struct {
 	status      pawl.Status
 	fingerprint string
 	attempt     int
@@ -134,9 +135,9 @@ type unchanged struct {
 	began       time.Time
 }
 
-func (p *Pen) unchanged(r *Record) []byte {
-	now := unchanged{r.Status, r.Fingerprint, r.Attempt, r.First, r.Began}
-	if p.text != nil && now == p.same {
+func (p *Pen) fields(r *Record) []byte {
+	now := steady{r.Status, r.Fingerprint, r.Attempt, r.First, r.Began}
+	if p.text != nil && now == p.steady {
 		return p.text
 	}
 	o := codec.FlatOn(p.text[:0])
@@ -145,14 +146,14 @@ func (p *Pen) unchanged(r *Record) []byte {
 	o.Int("a", int64(r.Attempt))
 	o.Int("fv", r.First)
 	o.Time("b", r.Began)
-	p.same, p.text = now, o.Fields()
+	p.steady, p.text = now, o.Fields()
 	return p.text
 }
 
 // Append is Encode behind what b holds.
 func (p *Pen) Append(b []byte, r *Record) ([]byte, error) {
 	o := codec.FlatOn(b)
-	o.Add(p.unchanged(r))
+	o.Add(p.fields(r))
 	o.String("n", r.Node)
 	o.Int("t", r.Steps)
 	o.Int("v", r.Visit)

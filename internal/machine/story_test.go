@@ -144,7 +144,7 @@ func (s *story) fail(cause *pawl.Error, claims []string) (machine.Move, error) {
 	if err != nil {
 		return machine.Move{}, err
 	}
-	choices, err := s.m.Errors(nil, s.rec, s.answer)
+	choices, err := s.m.Errors(s.rec, s.answer)
 	if err != nil {
 		return machine.Move{}, err
 	}

@@ -236,7 +236,7 @@ func (t *tx) change(c *store.Change) error {
 // write replaces what only a holder or a takeover may.
 func (t *tx) write(r *run, c *store.Change) {
 	if c.Row != nil {
-		r.status, r.node, r.outcome, r.row, r.updated = c.Status, c.Node, c.Outcome, clone(c.Row), t.now
+		r.status, r.node, r.outcome, r.row, r.updated = c.Status, c.Node, c.Outcome, bytes.Clone(c.Row), t.now
 		if c.Version != "" {
 			r.version, r.kind = c.Version, store.Kind(r.workflow, c.Version)
 		}
@@ -345,7 +345,7 @@ func (r *run) append(stream int, row *store.Row, now int64) int64 {
 			return seq
 		}
 	}
-	e := entry{row.Key, clone(row.Data), now}
+	e := entry{row.Key, bytes.Clone(row.Data), now}
 	r.logs[stream] = longer(r.logs[stream], e)
 	if row.Told {
 		r.logs[rules.Event] = longer(r.logs[rules.Event], e)
@@ -369,16 +369,6 @@ func longer(log []entry, e entry) []entry {
 		log = slices.Grow(log, max(n, 4))
 	}
 	return append(log, e)
-}
-
-// clone is bytes.Clone of what has no room to spare.
-func clone(b []byte) []byte {
-	if b == nil {
-		return nil
-	}
-	c := make([]byte, len(b))
-	copy(c, b)
-	return c
 }
 
 func sortedCounters(cs []store.Counter) []store.Counter {
